@@ -1,0 +1,57 @@
+#pragma once
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "rows.hpp"
+
+// A block is what one example owns: its dual variables alpha_ij >= 0 under one cap, and the way to its rows.
+// Every kind of block has the same verbs, with i the example:
+//
+//   look(i, w, scratch)             its gradients g_ij = l_ij - w.x_ij, left in the scratch, and what they say
+//   step(i, weights, sigma, scratch)  raises the dual over the block from those gradients, as far as it goes,
+//                                   moving v; returns the change of `linear`. With sigma other than 1, v
+//                                   moves sigma times as far, against a curvature sigma times as large
+//   deposit(i, u, scratch)          u += sum_j alpha_ij x_ij
+//   linear(i)                       its part of the dual beside the quadratic: l.alpha (- alpha^2 / 4C)
+//   set_alpha, get_alpha            the dual variables, in the order in which the user sees them
+//
+// Squared hinge: no cap, alpha_i^2 / (4 C_i) is subtracted from the dual.
+
+namespace dualsvm {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// What one look at a block at a fixed w finds.
+struct Look {
+    double loss;       // C_i slack_i, or C_i slack_i^2: its part of the primal
+    double gap;        // its part of primal - dual: the blocks' gaps add up to the whole gap, and none is negative
+    double violation;  // largest gain of the dual per unit of alpha moved: 0 where the block is at its optimum
+};
+
+/// C slack (or C slack^2) and the block's part of the gap, from its worst gradient and alpha.g.
+inline Look losses(double worst, double cost, double mass, double alpha_g, bool squared) {
+    const double slack = std::max(worst, 0.0);
+    const double loss = squared ? cost * slack * slack : cost * slack;
+    const double gap = loss - alpha_g + (squared ? mass * mass / (4 * cost) : 0.0);
+    return {loss, std::max(gap, 0.0), 0.0};
+}
+
+/// The violation of a block whose members hold `mass[j]` of a common total and may pass it on to one another.
+inline double violation(const double* g, const double* mass, Index n) {
+    double up = -kInfinity, down = kInfinity;
+    for (Index j = 0; j < n; ++j) {
+        up = std::max(up, g[j]);
+        if (mass[j] > 0) down = std::min(down, g[j]);
+    }
+    return std::max(up - down, 0.0);
+}
+
+/// What is left of a cap, without the dust that rounding leaves.
+inline double remainder(double cap, double mass) {
+    const double left = cap - mass;
+    return left > 1e-13 * cap ? left : 0.0;
+}
+
+}  // namespace dualsvm

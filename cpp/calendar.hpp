@@ -1,0 +1,53 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "random.hpp"
+
+namespace dualsvm {
+
+/// Who is visited when. An example with something to gain is due in the next pass; one that rests at a bound
+/// is left alone for about 2, 4, 8, ... 64 passes, longer each time that it is found resting. This is shrinking
+/// that undoes itself: nobody is away for long, and a visit that finds a gain ends the naps at once.
+class Calendar {
+public:
+    void reset(const std::vector<std::uint32_t>& examples, std::size_t n) {
+        naps_.assign(n, 0);
+        wake(examples);
+    }
+
+    /// All of `examples`, and nobody else, are due in the next pass.
+    void wake(const std::vector<std::uint32_t>& examples) {
+        for (auto& page : pages_) page.clear();
+        page(1) = examples;
+    }
+
+    /// Turns to the next pass with anybody due and hands over who is; empty if there is nobody at all.
+    void turn(std::vector<std::uint32_t>& due) {
+        due.clear();
+        for (std::size_t k = 0; k < pages_.size() && due.empty(); ++k) {
+            ++today_;
+            due.swap(page(0));
+        }
+    }
+
+    void enter(std::uint32_t example, bool rests, Random& random) {
+        std::uint8_t& naps = naps_[example];
+        naps = rests ? std::uint8_t(naps < kLongest ? naps + 1 : kLongest) : std::uint8_t(0);
+        std::uint32_t passes = std::uint32_t(1) << naps;
+        if (passes > 2) passes -= random.below(passes / 4 + 1);  // so that not all come back at once
+        page(passes).push_back(example);
+    }
+
+private:
+    static constexpr std::uint8_t kLongest = 6;
+    std::vector<std::uint32_t>& page(std::size_t ahead) { return pages_[(today_ + ahead) % pages_.size()]; }
+
+    std::array<std::vector<std::uint32_t>, (1u << kLongest) + 1> pages_;
+    std::size_t today_ = 0;
+    std::vector<std::uint8_t> naps_;  // how often in a row the example was found resting
+};
+
+}  // namespace dualsvm

@@ -1,0 +1,212 @@
+#pragma once
+
+#include <cmath>
+
+#include "block.hpp"
+
+namespace dualsvm {
+
+/// Maximises  g.d - 1/2 d' G d  over  alpha + d >= 0, sum(alpha + d) <= cap,  moving alpha and g in place.
+/// Place m holds the slack: a constraint of zeros whose gradient is 0 and whose mass is what is left of the
+/// cap. Every move is then a pair step, from the member k that holds mass to the member j with the largest
+/// gradient:      a = min((g_j - g_k) / (G_jj + G_kk - 2 G_jk), mass_k)
+/// and k is the one that gains most. `gram` is (m+1) x (m+1) with a last row and column of zeros. Members
+/// that are alike make the curvature 0 but for rounding, hence its floor.
+inline void maximise(Index m, const double* gram, double* g, double* mass, double sigma, double curve) {
+    const Index n = m + 1;
+    const auto at = [&](Index j, Index k) {
+        return sigma * gram[j * n + k] + (j < m && k < m ? curve : 0.0);
+    };
+    double first = -1;
+    for (Index moves = 0; moves < 20 + 10 * m; ++moves) {
+        const Index j = std::max_element(g, g + n) - g;
+        Index k = -1;
+        double best = 0, a = 0, least = g[j];
+        for (Index q = 0; q < n; ++q) {
+            if (!(mass[q] > 0) || g[q] >= g[j]) continue;
+            least = std::min(least, g[q]);
+            const double scale = at(j, j) + at(q, q);
+            const double h = std::max(scale - 2 * at(j, q), 4e-16 * scale);
+            const double rise = g[j] - g[q];
+            const double move = h > 0 ? std::min(rise / h, mass[q]) : mass[q];
+            const double gain = move * (rise - 0.5 * h * move);
+            if (gain > best && move < kInfinity) {
+                best = gain;
+                k = q;
+                a = move;
+            }
+        }
+        if (k < 0) return;
+        if (first < 0) first = g[j] - least;
+        if (g[j] - least <= 1e-4 * first) return;
+        mass[j] += a;
+        mass[k] = a < mass[k] ? mass[k] - a : 0.0;
+        for (Index q = 0; q < m; ++q) g[q] -= a * (at(q, j) - at(q, k));
+        g[m] = 0;
+    }
+}
+
+/// Rows that share a slack, any number to an example. Blocks of up to kCached constraints keep their Gram
+/// matrix, and are maximised without touching feature vectors; of larger ones a few constraints at a time are:
+/// the worst offenders and the holders of mass with the smallest gradients.
+template <class Rows>
+struct Group {
+    static constexpr Index kCached = 16, kChosen = 8;
+    struct Scratch {
+        std::vector<double> g, mass;  // the slack last
+        double part_g[kCached + 1], part_mass[kCached + 1], gram[(kCached + 1) * (kCached + 1)];
+        Index part[kCached];
+    };
+
+    Rows rows;
+    const Index* start;   // the places of example i are start[i] .. start[i+1]
+    const Index* member;  // the row at a place
+    const double* l;      // by row
+    const double* costs;
+    Index n;
+    bool squared;
+    std::vector<double> alpha;  // by place
+    std::vector<std::size_t> gram_at;
+    std::vector<double> gram;
+    Index largest = 0;
+
+    Group(const Rows& rows, const Index* start, const Index* member, Index n, const double* l,
+          const double* costs, bool squared)
+        : rows(rows),
+          start(start),
+          member(member),
+          l(l),
+          costs(costs),
+          n(n),
+          squared(squared),
+          alpha(std::size_t(rows.size())),
+          gram_at(std::size_t(n)) {
+        std::size_t total = 0;
+        for (Index i = 0; i < n; ++i) {
+            const Index m = start[i + 1] - start[i];
+            largest = std::max(largest, m);
+            gram_at[i] = total;
+            if (m <= kCached) total += std::size_t((m + 1) * (m + 1));
+        }
+        gram.assign(total, -1.0);  // the first entry of a matrix, a squared norm, tells whether it is known
+    }
+
+    Index size() const { return n; }
+    Index n_weights() const { return rows.width(); }
+    Index n_alpha() const { return rows.size(); }
+    double cost(Index i) const { return costs[i]; }
+    Scratch scratch() const {
+        Scratch t;
+        t.g.resize(std::size_t(largest + 1));
+        t.mass.resize(std::size_t(largest + 1));
+        return t;
+    }
+    void ahead(Index i) const { rows.ahead(member[start[i]]); }
+
+    Look look(Index i, const double* w, Scratch& t) const {
+        const Index m = start[i + 1] - start[i];
+        const double* a = &alpha[start[i]];
+        double worst = 0, total = 0, alpha_g = 0;
+        for (Index j = 0; j < m; ++j) {
+            const Index r = member[start[i] + j];
+            t.g[j] = l[r] - rows.dot(r, w);
+            worst = std::max(worst, t.g[j]);
+            total += a[j];
+            alpha_g += a[j] * t.g[j];
+        }
+        Look look = losses(worst, costs[i], total, alpha_g, squared);
+        const double pull = squared ? total / (2 * costs[i]) : 0.0;
+        for (Index j = 0; j < m; ++j) {
+            t.g[j] -= pull;
+            t.mass[j] = a[j];
+        }
+        t.g[m] = 0;
+        t.mass[m] = squared ? kInfinity : remainder(costs[i], total);
+        look.violation = violation(t.g.data(), t.mass.data(), m + 1);
+        return look;
+    }
+
+    double step(Index i, const Weights& weights, double sigma, Scratch& t) {
+        const Index first = start[i], all = start[i + 1] - first;
+        const Index m = choose(i, t);
+        const double* matrix = gram_of(i, m, weights.s, t);
+        for (Index j = 0; j < m; ++j) {
+            t.part_g[j] = t.g[t.part[j]];
+            t.part_mass[j] = t.mass[t.part[j]];
+        }
+        t.part_g[m] = 0;
+        t.part_mass[m] = t.mass[all];
+        const double curve = squared ? 1 / (2 * costs[i]) : 0.0;
+        maximise(m, matrix, t.part_g, t.part_mass, sigma, curve);
+        double gain = 0, before = 0, change = 0;
+        for (Index j = 0; j < all; ++j) before += alpha[first + j];
+        for (Index j = 0; j < m; ++j) {
+            const Index place = first + t.part[j], r = member[place];
+            const double a = t.part_mass[j] - alpha[place];
+            if (a == 0) continue;
+            alpha[place] = t.part_mass[j];
+            rows.add(r, sigma * a, weights);
+            gain += a * l[r];
+            change += a;
+        }
+        return gain - 0.5 * curve * change * (2 * before + change);
+    }
+
+    void deposit(Index i, const Weights& u, Scratch&) const {
+        for (Index p = start[i]; p < start[i + 1]; ++p)
+            if (alpha[p] > 0) rows.add(member[p], alpha[p], u);
+    }
+    double linear(Index i) const {
+        double sum = 0, total = 0;
+        for (Index p = start[i]; p < start[i + 1]; ++p) {
+            sum += alpha[p] * l[member[p]];
+            total += alpha[p];
+        }
+        return sum - (squared ? total * total / (4 * costs[i]) : 0.0);
+    }
+    void set_alpha(Index i, const double* from) {
+        for (Index p = start[i]; p < start[i + 1]; ++p) alpha[p] = from[member[p]];
+    }
+    void get_alpha(Index i, double* to) const {
+        for (Index p = start[i]; p < start[i + 1]; ++p) to[member[p]] = alpha[p];
+    }
+
+private:
+    /// The constraints that this step may move, as places within the block.
+    Index choose(Index i, Scratch& t) const {
+        const Index m = start[i + 1] - start[i];
+        if (m <= kCached) {
+            for (Index j = 0; j < m; ++j) t.part[j] = j;
+            return m;
+        }
+        const double* a = &alpha[start[i]];
+        Index chosen = 0;
+        const auto take = [&](auto better) {
+            Index best = -1;
+            for (Index j = 0; j < m; ++j)
+                if (std::find(t.part, t.part + chosen, j) == t.part + chosen && better(j, best)) best = j;
+            if (best >= 0) t.part[chosen++] = best;
+        };
+        for (Index turn = 0; turn < kChosen / 2; ++turn) {
+            take([&](Index j, Index best) { return best < 0 || t.g[j] > t.g[best]; });
+            take([&](Index j, Index best) { return a[j] > 0 && (best < 0 || t.g[j] < t.g[best]); });
+        }
+        return chosen;
+    }
+
+    const double* gram_of(Index i, Index m, const double* s, Scratch& t) {
+        const bool cached = start[i + 1] - start[i] <= kCached;
+        double* matrix = cached ? &gram[gram_at[i]] : t.gram;
+        if (cached && matrix[0] >= 0) return matrix;
+        const Index* r = member + start[i];
+        for (Index j = 0; j <= m; ++j) {
+            for (Index k = 0; k <= j; ++k) {
+                const double value = j < m ? rows.inner(r[t.part[j]], r[t.part[k]], s) : 0.0;
+                matrix[j * (m + 1) + k] = matrix[k * (m + 1) + j] = value;
+            }
+        }
+        return matrix;
+    }
+};
+
+}  // namespace dualsvm

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+
+#include "rows.hpp"
+#include "state.hpp"
+
+namespace dualsvm {
+
+enum class Kind { single, pairs, two_sided, multiclass, group };
+
+/// A problem but for its rows. Pointers that a kind does not name are null.
+struct Spec {
+    Kind kind;
+    bool squared;
+    Shape shape;
+    std::uint64_t seed;
+    const double* cost;                          // one per example
+    const double* margins;                       // single, pairs, group: l, one per row; two_sided: y
+    const signed char* sign;                     // single: +1 or -1, or null
+    const Index* pair;                           // pairs: preferred, other, ...
+    Index n_examples;                            // pairs, group
+    double epsilon;                              // two_sided
+    const std::int32_t* label;                   // multiclass
+    const double* class_loss;                    // multiclass: classes x classes
+    Index n_classes;                             // multiclass
+    const Index *start, *member;                 // group
+};
+
+template <class Rows>
+std::unique_ptr<State> make_state(const Rows& rows, const Spec& spec);
+
+}  // namespace dualsvm

@@ -1,0 +1,238 @@
+#pragma once
+
+#include "block.hpp"
+
+namespace dualsvm {
+
+/// Crammer-Singer classes: example i of class y has the constraints x = phi(row, y) - phi(row, j) with
+/// l = loss[y, j] for every other class j, and none of them is ever formed. Weights lie as features x classes,
+/// the classes of a feature side by side and padded to whole vectors, so that the scores of all classes and an
+/// update of all classes are each one run over the row.
+///
+/// Let d_j be the change of alpha_j and d_y = -sum of the others: what the slack gives. The dual over the block
+/// is sum_j g_j d_j - h_j/2 d_j^2 over all classes, with g_y = 0, h_j = x' S_j x, sum_j d_j = 0 and
+/// d_j >= -mass_j. Its maximum has d_j = max(-mass_j, (g_j - theta) / h_j), and theta grows, round
+/// after round, as classes fall below their bound.
+template <class Rows>
+struct Multiclass {
+    static constexpr Index kLanes = 4;  // classes are padded to a multiple of this
+    struct Scratch {
+        std::vector<double> g, d, mass, h;
+    };
+
+    Rows rows;
+    const std::int32_t* label;
+    const double* class_loss;
+    const double* costs;
+    Index classes, stride;
+    bool squared;
+    std::vector<double> alpha;  // examples x classes; the entry of the true class stays 0
+    std::vector<double> norms;  // x'x, or -1 where not yet known; with a prior variance, unused
+
+    Multiclass(const Rows& rows, const std::int32_t* label, const double* class_loss, Index classes,
+               const double* costs, bool squared)
+        : rows(rows),
+          label(label),
+          class_loss(class_loss),
+          costs(costs),
+          classes(classes),
+          stride(padded(classes)),
+          squared(squared),
+          alpha(std::size_t(rows.size() * classes)),
+          norms(std::size_t(rows.size()), -1.0) {}
+
+    static Index padded(Index classes) { return (classes + kLanes - 1) / kLanes * kLanes; }
+    Index size() const { return rows.size(); }
+    Index n_weights() const { return rows.width() * stride; }
+    Index n_alpha() const { return size() * classes; }
+    double cost(Index i) const { return costs[i]; }
+    Scratch scratch() const {
+        const auto n = std::size_t(stride);
+        return {std::vector<double>(n), std::vector<double>(n), std::vector<double>(n), std::vector<double>(n)};
+    }
+    void ahead(Index i) const {
+        prefetch(&alpha[i * classes]);
+        rows.ahead(i);
+    }
+
+    Look look(Index i, const double* w, Scratch& t) const {
+        double* g = t.g.data();
+        double* mass = t.mass.data();
+        run(i, w, g, [](double value) { return value; });
+        const Index y = label[i];
+        const double* l = class_loss + y * classes;
+        const double* a = &alpha[i * classes];
+        const double own = g[y];
+        double total = 0, alpha_g = 0, worst = 0;
+        for (Index j = 0; j < classes; ++j) {
+            g[j] = l[j] - own + g[j];
+            mass[j] = a[j];
+            total += a[j];
+            alpha_g += a[j] * g[j];
+            worst = std::max(worst, g[j]);
+        }
+        Look look = losses(worst, costs[i], total, alpha_g, squared);
+        if (squared) {
+            const double pull = total / (2 * costs[i]);
+            for (Index j = 0; j < classes; ++j) g[j] -= pull;
+        }
+        g[y] = 0;
+        mass[y] = squared ? kInfinity : remainder(costs[i], total);
+        look.violation = violation(g, mass, classes);
+        return look;
+    }
+
+    double step(Index i, const Weights& weights, double sigma, Scratch& t) {
+        const double curve = squared ? 1 / (2 * costs[i]) : 0.0;
+        curvatures(i, weights.s, sigma, t.h.data());
+        double* d = t.d.data();
+        const Index y = label[i];
+        if (t.h[0] > 0) {
+            t.h[y] += curve;
+            share(t.g.data(), t.h.data(), t.mass.data(), d);
+        } else {
+            zero_row(i, curve, t);
+        }
+        const double* l = class_loss + y * classes;
+        double* a = &alpha[i * classes];
+        double gain = 0, before = 0, after = 0;
+        d[y] = 0;
+        for (Index j = 0; j < classes; ++j) {
+            before += a[j];
+            const double to = std::max(a[j] + d[j], 0.0);
+            d[j] = to - a[j];
+            a[j] = to;
+            after += a[j];
+            gain += l[j] * d[j];
+        }
+        // x = phi(y) - phi(j): class j loses what it gains in alpha, the true class receives the sum
+        double received = 0;
+        for (Index j = 0; j < classes; ++j) {
+            received += d[j];
+            d[j] *= -sigma;
+        }
+        d[y] = sigma * received;
+        spread(i, d, weights);
+        return gain - 0.5 * curve * (after - before) * (after + before);
+    }
+
+    void deposit(Index i, const Weights& u, Scratch& t) const {
+        const double* a = &alpha[i * classes];
+        double sum = 0;
+        for (Index j = 0; j < classes; ++j) {
+            t.d[j] = -a[j];
+            sum += a[j];
+        }
+        if (sum == 0) return;
+        t.d[label[i]] = sum;
+        spread(i, t.d.data(), u);
+    }
+    double linear(Index i) const {
+        const double* l = class_loss + label[i] * classes;
+        const double* a = &alpha[i * classes];
+        double sum = 0, mass = 0;
+        for (Index j = 0; j < classes; ++j) {
+            sum += a[j] * l[j];
+            mass += a[j];
+        }
+        return sum - (squared ? mass * mass / (4 * costs[i]) : 0.0);
+    }
+    void set_alpha(Index i, const double* from) {
+        std::copy_n(from + i * classes, classes, &alpha[i * classes]);
+        alpha[i * classes + label[i]] = 0;
+    }
+    void get_alpha(Index i, double* to) const { std::copy_n(&alpha[i * classes], classes, to + i * classes); }
+
+private:
+    /// A row of zeros moves no weight: all that the example may pay goes to its worst offender.
+    void zero_row(Index i, double curve, Scratch& t) const {
+        const Index y = label[i];
+        Index worst = -1;
+        double total = 0;
+        for (Index j = 0; j < classes; ++j) {
+            t.d[j] = j == y ? 0.0 : -t.mass[j];
+            total -= t.d[j];
+            if (j != y && (worst < 0 || t.g[j] > t.g[worst])) worst = j;
+        }
+        const double g = t.g[worst] + total * curve;
+        if (g > 0) t.d[worst] += squared ? g / curve : costs[i];
+    }
+
+    /// out_j = sum_k f(x_ik) table[k, j], a few vectors of classes at a time so that the sums stay in registers.
+    template <class F>
+    void run(Index i, const double* table, double* out, F f) const {
+        Index j = 0;
+        for (; j + 16 <= stride; j += 16) run_part<16>(i, table + j, out + j, f);
+        for (; j + 8 <= stride; j += 8) run_part<8>(i, table + j, out + j, f);
+        for (; j + 4 <= stride; j += 4) run_part<4>(i, table + j, out + j, f);
+    }
+    template <int N, class F>
+    void run_part(Index i, const double* table, double* out, F f) const {
+        double sums[N] = {};
+        rows.each(i, [&](Index k, double x) {
+            const double value = f(x);
+            const double* row = table + k * stride;
+            for (int j = 0; j < N; ++j) sums[j] += value * row[j];
+        });
+        std::copy_n(sums, N, out);
+    }
+
+    void curvatures(Index i, const double* s, double sigma, double* h) {
+        if (s) {
+            run(i, s, h, [](double value) { return value * value; });
+        } else {
+            if (norms[i] < 0) norms[i] = rows.norm(i, nullptr);
+            std::fill(h, h + stride, norms[i]);
+        }
+        for (Index j = 0; j < stride; ++j) h[j] *= sigma;
+    }
+
+    /// Maximises sum_j g_j d_j - h_j/2 d_j^2 over sum_j d_j = 0, d_j >= -mass_j.
+    void share(const double* g, const double* h, const double* mass, double* d) const {
+        double theta = -kInfinity;
+        for (;;) {
+            double sum = 0, slope = 0;
+            for (Index j = 0; j < classes; ++j) {
+                if (g[j] - theta > -mass[j] * h[j]) {
+                    sum += g[j] / h[j];
+                    slope += 1 / h[j];
+                } else {
+                    sum -= mass[j];
+                }
+            }
+            if (!(slope > 0 && sum / slope > theta)) break;
+            theta = sum / slope;
+        }
+        for (Index j = 0; j < classes; ++j) d[j] = std::max(-mass[j], (g[j] - theta) / h[j]);
+    }
+
+    /// v[:, j] += d_j S x for every class.
+    void spread(Index i, const double* d, const Weights& t) const {
+        if (t.s || t.lo) {
+            rows.each(i, [&](Index k, double x) {
+                for (Index j = 0; j < classes; ++j) move(t, k * stride + j, x * d[j]);
+            });
+            return;
+        }
+        Index moved[3], n = 0;
+        for (Index j = 0; j < classes && n <= 3; ++j)
+            if (d[j] != 0 && n++ < 3) moved[n - 1] = j;
+        if (n == 0) return;
+        double* v = t.v;
+        if (n == 2) {
+            const Index p = moved[0], q = moved[1];
+            rows.each(i, [&](Index k, double x) {
+                v[k * stride + p] += x * d[p];
+                v[k * stride + q] += x * d[q];
+            });
+            return;
+        }
+        rows.each(i, [&](Index k, double x) {
+            double* row = v + k * stride;
+#pragma omp simd
+            for (Index j = 0; j < stride; ++j) row[j] += x * d[j];
+        });
+    }
+};
+
+}  // namespace dualsvm

@@ -1,0 +1,272 @@
+#pragma once
+
+#include <thread>
+
+#include "block.hpp"
+#include "calendar.hpp"
+#include "simd.hpp"
+#include "state.hpp"
+
+// The one loop that drives every kind of block. See block.hpp for what a block can do.
+
+namespace dualsvm {
+
+/// Runs f(0) .. f(n-1), each on a thread of its own.
+template <class F>
+void parallel(int n, F&& f) {
+    std::vector<std::thread> threads;
+    threads.reserve(std::size_t(n));
+    for (int t = 1; t < n; ++t) threads.emplace_back([&f, t] { f(t); });
+    f(0);
+    for (auto& thread : threads) thread.join();
+}
+
+/// What a run over some examples adds up.
+struct Tally {
+    double linear = 0, loss = 0, gap = 0;
+
+    void operator+=(const Tally& other) {
+        linear += other.linear;
+        loss += other.loss;
+        gap += other.gap;
+    }
+};
+
+/// Some examples, and room to say of each whether it rests: whether it had nothing to gain.
+struct Visits {
+    const std::uint32_t* examples;
+    char* rests;
+    std::size_t n;
+};
+
+constexpr std::size_t kAhead = 4;  // how many visits ahead a row is asked for
+
+/// Visits examples in the given order, each time raising the dual over the block as far as it goes.
+template <class Block>
+inline Tally sweep_loop(Block& block, typename Block::Scratch& scratch, const Visits& visits,
+                        const Weights& weights, double sigma) {
+    Tally tally;
+    for (std::size_t p = 0; p < visits.n; ++p) {
+        if (p + kAhead < visits.n) block.ahead(visits.examples[p + kAhead]);
+        const std::uint32_t i = visits.examples[p];
+        const Look look = block.look(i, weights.w, scratch);
+        tally.gap += look.gap;
+        visits.rests[p] = !(look.violation > 0);
+        if (look.violation > 0) tally.linear += block.step(i, weights, sigma, scratch);
+    }
+    return tally;
+}
+
+template <class Block>
+DUALSVM_WIDE Tally sweep_wide(Block& block, typename Block::Scratch& scratch, const Visits& visits,
+                              const Weights& weights, double sigma) {
+    return sweep_loop(block, scratch, visits, weights, sigma);
+}
+
+/// Looks at examples at a fixed w, and adds up their losses, and in u what their dual variables make of it.
+template <class Block>
+inline Tally inspect_loop(const Block& block, typename Block::Scratch& scratch, const Visits& visits,
+                          const double* w, const Weights& u) {
+    Tally tally;
+    for (std::size_t p = 0; p < visits.n; ++p) {
+        if (p + kAhead < visits.n) block.ahead(visits.examples[p + kAhead]);
+        const std::uint32_t i = visits.examples[p];
+        const Look look = block.look(i, w, scratch);
+        tally.gap += look.gap;
+        tally.loss += look.loss;
+        tally.linear += block.linear(i);
+        visits.rests[p] = !(look.violation > 0);
+        block.deposit(i, u, scratch);
+    }
+    return tally;
+}
+
+template <class Block>
+DUALSVM_WIDE Tally inspect_wide(const Block& block, typename Block::Scratch& scratch, const Visits& visits,
+                                const double* w, const Weights& u) {
+    return inspect_loop(block, scratch, visits, w, u);
+}
+
+template <class Block>
+class StateOf final : public State {
+public:
+    StateOf(Block block, const Shape& shape, std::uint64_t seed)
+        : block_(std::move(block)), random_(seed), v_(std::size_t(block_.n_weights())) {
+        const auto n = v_.size();
+        const auto copy = [n](const double* from, double otherwise) {
+            return from ? std::vector<double>(from, from + n) : std::vector<double>(n, otherwise);
+        };
+        if (shape.mean) mean_ = copy(shape.mean, 0.0);
+        const bool boxed = shape.lower || shape.upper;
+        if (shape.variance || boxed) variance_ = copy(shape.variance, 1.0);
+        if (boxed) {
+            lower_ = copy(shape.lower, -kInfinity);
+            upper_ = copy(shape.upper, kInfinity);
+            w_.resize(n);
+        }
+        for (Index i = 0; i < block_.size(); ++i)
+            if (block_.cost(i) > 0) examples_.push_back(std::uint32_t(i));
+        calendar_.reset(examples_, std::size_t(block_.size()));
+        settle(std::vector<double>(n, 0.0));
+    }
+
+    void explore() override { calendar_.wake(examples_); }
+
+    std::vector<Pass> optimize(std::int64_t max_passes, std::int64_t max_visits, double goal,
+                               int threads) override {
+        std::vector<Pass> passes;
+        std::vector<std::uint32_t> due;
+        while (std::int64_t(passes.size()) < max_passes && max_visits > 0) {
+            const auto began = std::chrono::steady_clock::now();
+            calendar_.turn(due);
+            if (due.empty()) break;
+            random_.shuffle(due);
+            rests_.resize(due.size());
+            const Tally tally = threads > 1 && due.size() >= 64 * std::size_t(threads) ? sweep_shares(due, threads)
+                                                                                       : sweep(due);
+            linear_ += tally.linear;
+            const double lower = linear_ + conjugate();
+            const std::int64_t awake = note(due);
+            const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+            passes.push_back({std::int64_t(due.size()), awake, lower, tally.gap, took.count()});
+            max_visits -= std::int64_t(due.size());
+            if (tally.gap <= goal * std::abs(lower + tally.gap)) break;
+        }
+        return passes;
+    }
+
+    Bounds certify(int threads) override {
+        const std::vector<double> at(weights());
+        const auto shares = std::size_t(threads);
+        std::vector<std::vector<double>> sums(shares, std::vector<double>(v_.size()));
+        std::vector<Tally> tallies(shares);
+        rests_.resize(examples_.size());
+        parallel(threads, [&](int t) {
+            auto scratch = block_.scratch();
+            double* u = sums[std::size_t(t)].data();
+            const auto inspect = wide() ? inspect_wide<Block> : inspect_loop<Block>;
+            tallies[std::size_t(t)] = inspect(block_, scratch, share(examples_, std::size_t(t), shares), at.data(),
+                                              {u, u, nullptr, nullptr, nullptr});
+        });
+        Tally all = tallies[0];
+        for (std::size_t t = 1; t < shares; ++t) {
+            all += tallies[t];
+            for (std::size_t k = 0; k < v_.size(); ++k) sums[0][k] += sums[t][k];
+        }
+        calendar_.wake({});
+        note(examples_);
+        linear_ = all.linear;
+        settle(sums[0]);
+        return {linear_ + conjugate(), distance(at) + all.loss};
+    }
+
+    std::int64_t n_weights() const override { return std::int64_t(v_.size()); }
+    std::int64_t n_alpha() const override { return block_.n_alpha(); }
+    void get_weights(double* w) const override { std::copy(weights().begin(), weights().end(), w); }
+    void get_alpha(double* alpha) const override {
+        for (Index i = 0; i < block_.size(); ++i) block_.get_alpha(i, alpha);
+    }
+    void set_alpha(const double* alpha, int threads) override {
+        for (Index i = 0; i < block_.size(); ++i) block_.set_alpha(i, alpha);
+        certify(threads);
+    }
+
+private:
+    const std::vector<double>& weights() const { return w_.empty() ? v_ : w_; }
+    Weights moving(std::vector<double>& v, std::vector<double>& w) {
+        const bool boxed = !lower_.empty();
+        return {v.data(), boxed ? w.data() : v.data(), variance_.empty() ? nullptr : variance_.data(),
+                boxed ? lower_.data() : nullptr, boxed ? upper_.data() : nullptr};
+    }
+    double mean(std::size_t k) const { return mean_.empty() ? 0.0 : mean_[k]; }
+    double variance(std::size_t k) const { return variance_.empty() ? 1.0 : variance_[k]; }
+
+    /// v = m + S u and w = clip(v).
+    void settle(const std::vector<double>& u) {
+        for (std::size_t k = 0; k < v_.size(); ++k) v_[k] = mean(k) + variance(k) * u[k];
+        clip();
+    }
+    void clip() {
+        for (std::size_t k = 0; k < w_.size(); ++k) w_[k] = std::min(std::max(v_[k], lower_[k]), upper_[k]);
+    }
+
+    /// 1/2 (w-m)' S^-1 (w-m)
+    double distance(const std::vector<double>& w) const {
+        double sum = 0;
+        for (std::size_t k = 0; k < w.size(); ++k) sum += (w[k] - mean(k)) * (w[k] - mean(k)) / variance(k);
+        return 0.5 * sum;
+    }
+
+    /// 1/2 (w-m)' S^-1 (w-m) - w.u  with u = S^-1 (v - m): what the dual adds to l.alpha.
+    double conjugate() const {
+        const std::vector<double>& w = weights();
+        double sum = 0;
+        if (mean_.empty() && variance_.empty()) {
+#pragma omp simd reduction(+ : sum)
+            for (std::size_t k = 0; k < w.size(); ++k) sum += w[k] * w[k];
+            return -0.5 * sum;
+        }
+        for (std::size_t k = 0; k < w.size(); ++k) {
+            const double m = mean(k);
+            sum += (0.5 * (w[k] - m) * (w[k] - m) - w[k] * (v_[k] - m)) / variance(k);
+        }
+        return sum;
+    }
+
+    /// The share of thread t among `shares`, with room for its notes.
+    Visits share(const std::vector<std::uint32_t>& examples, std::size_t t, std::size_t shares) {
+        const std::size_t from = examples.size() * t / shares, to = examples.size() * (t + 1) / shares;
+        return {examples.data() + from, rests_.data() + from, to - from};
+    }
+
+    /// Enters into the calendar what was found of these examples; returns how many have something to gain.
+    std::int64_t note(const std::vector<std::uint32_t>& examples) {
+        std::int64_t awake = 0;
+        for (std::size_t p = 0; p < examples.size(); ++p) {
+            calendar_.enter(examples[p], rests_[p], random_);
+            awake += !rests_[p];
+        }
+        return awake;
+    }
+
+    Tally sweep(const std::vector<std::uint32_t>& due) {
+        auto scratch = block_.scratch();
+        const auto run = wide() ? sweep_wide<Block> : sweep_loop<Block>;
+        return run(block_, scratch, share(due, 0, 1), moving(v_, w_), 1.0);
+    }
+
+    /// K threads, each with a copy of v and a share of the examples, move their copies K times as far as their
+    /// steps are long, against a curvature K times as large. Then the sum of all steps leads to the mean of the
+    /// copies, and as the quadratic part F of the dual is convex, F(mean) <= mean of F(copies): adding up what the
+    /// threads found never lowers the dual (the argument of CoCoA+).
+    Tally sweep_shares(const std::vector<std::uint32_t>& due, int threads) {
+        const auto shares = std::size_t(threads);
+        std::vector<std::vector<double>> vs(shares, v_), ws(shares, w_);
+        std::vector<Tally> tallies(shares);
+        parallel(threads, [&](int thread) {
+            const auto t = std::size_t(thread);
+            auto scratch = block_.scratch();
+            const auto run = wide() ? sweep_wide<Block> : sweep_loop<Block>;
+            tallies[t] = run(block_, scratch, share(due, t, shares), moving(vs[t], ws[t]), double(threads));
+        });
+        Tally all;
+        for (const Tally& tally : tallies) all += tally;
+        for (std::size_t k = 0; k < v_.size(); ++k) {
+            double sum = 0;
+            for (std::size_t t = 0; t < shares; ++t) sum += vs[t][k] - v_[k];
+            v_[k] += sum / double(threads);
+        }
+        clip();
+        return all;
+    }
+
+    Block block_;
+    Random random_;
+    std::vector<double> v_, w_, mean_, variance_, lower_, upper_;  // w_ and the bounds empty: nothing is bounded
+    std::vector<std::uint32_t> examples_;                          // all that cost something
+    Calendar calendar_;
+    std::vector<char> rests_;
+    double linear_ = 0;
+};
+
+}  // namespace dualsvm

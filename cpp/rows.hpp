@@ -1,0 +1,231 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+// Row views. A row is a feature vector x; every view offers the same verbs, so that nothing above this
+// file knows whether rows are dense or sparse, float or double:
+//   dot(i, w) = w.x_i      add(i, a, weights): v += a S x_i      norm(i, s) = x_i' S x_i
+//   inner(i, j, s) = x_i' S x_j      each(i, f): f(k, x_ik) for every stored entry
+//   merge(i, j, f): f(k, x_ik, x_jk) for every k that either row stores
+// `bias`, where it is not zero, is the value of a constant feature behind the last stored column.
+
+namespace dualsvm {
+
+using Index = std::int64_t;
+
+/// What moves: v = m + S u and w = clip(v, lo, hi). `w` is `v` itself where nothing is bounded; `s` is null
+/// where S is the identity; `lo` and `hi` are null together, and then only.
+struct Weights {
+    double* v;
+    double* w;
+    const double* s;
+    const double* lo;
+    const double* hi;
+};
+
+inline void move(const Weights& t, Index k, double change) {
+    if (t.s) change *= t.s[k];
+    t.v[k] += change;
+    if (t.lo) t.w[k] = std::min(std::max(t.v[k], t.lo[k]), t.hi[k]);
+}
+
+inline void prefetch(const void* p) {
+#if defined(__GNUC__) || defined(__clang__)
+    __builtin_prefetch(p);
+#else
+    (void)p;
+#endif
+}
+
+constexpr Index kPrefetchBytes = 512;  // the head of a row; the hardware follows the rest of the run
+
+template <class T>
+struct Dense {
+    const T* x;
+    Index n, d;
+    double bias;
+
+    Index size() const { return n; }
+    Index width() const { return d + (bias != 0); }
+    const T* row(Index i) const { return x + i * d; }
+
+    double dot(Index i, const double* w) const {
+        const T* r = row(i);
+        constexpr int lanes = 16;  // independent sums, so that additions overlap
+        double sums[lanes] = {};
+        Index k = 0;
+        for (; k + lanes <= d; k += lanes)
+            for (int j = 0; j < lanes; ++j) sums[j] += double(r[k + j]) * w[k + j];
+        double sum = bias != 0 ? bias * w[d] : 0.0;
+        for (; k < d; ++k) sum += double(r[k]) * w[k];
+        for (int j = 0; j < lanes; ++j) sum += sums[j];
+        return sum;
+    }
+
+    void add(Index i, double a, const Weights& t) const {
+        const T* r = row(i);
+        double* v = t.v;
+        double* w = t.w;
+        const double *s = t.s, *lo = t.lo, *hi = t.hi;
+        if (!s) {
+#pragma omp simd
+            for (Index k = 0; k < d; ++k) v[k] += a * double(r[k]);
+        } else {
+#pragma omp simd
+            for (Index k = 0; k < d; ++k) v[k] += a * s[k] * double(r[k]);
+        }
+        if (lo) {
+#pragma omp simd
+            for (Index k = 0; k < d; ++k) w[k] = std::min(std::max(v[k], lo[k]), hi[k]);
+        }
+        if (bias != 0) move(t, d, a * bias);
+    }
+
+    double norm(Index i, const double* s) const { return inner(i, i, s); }
+
+    double inner(Index i, Index j, const double* s) const {
+        const T *p = row(i), *q = row(j);
+        double sum = 0;
+        if (s) {
+#pragma omp simd reduction(+ : sum)
+            for (Index k = 0; k < d; ++k) sum += s[k] * double(p[k]) * double(q[k]);
+        } else {
+#pragma omp simd reduction(+ : sum)
+            for (Index k = 0; k < d; ++k) sum += double(p[k]) * double(q[k]);
+        }
+        return bias != 0 ? sum + bias * bias * (s ? s[d] : 1.0) : sum;
+    }
+
+    template <class F>
+    void each(Index i, F&& f) const {
+        const T* r = row(i);
+        for (Index k = 0; k < d; ++k) f(k, double(r[k]));
+        if (bias != 0) f(d, bias);
+    }
+
+    template <class F>
+    void merge(Index i, Index j, F&& f) const {
+        const T *p = row(i), *q = row(j);
+        for (Index k = 0; k < d; ++k) f(k, double(p[k]), double(q[k]));
+        if (bias != 0) f(d, bias, bias);
+    }
+
+    void ahead(Index i) const {
+        const char* p = reinterpret_cast<const char*>(row(i));
+        const Index bytes = std::min<Index>(kPrefetchBytes, d * Index(sizeof(T)));
+        for (Index b = 0; b < bytes; b += 64) prefetch(p + b);
+    }
+};
+
+/// Compressed sparse rows; within a row the column indices increase.
+template <class T, class I>
+struct Csr {
+    const T* x;
+    const I* column;
+    const I* start;
+    Index n, d;
+    double bias;
+
+    Index size() const { return n; }
+    Index width() const { return d + (bias != 0); }
+
+    double dot(Index i, const double* w) const {
+        double s0 = bias != 0 ? bias * w[d] : 0.0, s1 = 0, s2 = 0, s3 = 0;
+        Index p = Index(start[i]);
+        const Index end = Index(start[i + 1]);
+        for (; p + 4 <= end; p += 4) {
+            s0 += double(x[p]) * w[column[p]];
+            s1 += double(x[p + 1]) * w[column[p + 1]];
+            s2 += double(x[p + 2]) * w[column[p + 2]];
+            s3 += double(x[p + 3]) * w[column[p + 3]];
+        }
+        for (; p < end; ++p) s0 += double(x[p]) * w[column[p]];
+        return (s0 + s1) + (s2 + s3);
+    }
+
+    void add(Index i, double a, const Weights& t) const {
+        if (t.s || t.lo)
+            each(i, [&](Index k, double value) { move(t, k, a * value); });
+        else
+            each(i, [v = t.v, a](Index k, double value) { v[k] += a * value; });
+    }
+
+    double norm(Index i, const double* s) const {
+        double sum = 0;
+        if (s)
+            each(i, [&](Index k, double value) { sum += s[k] * value * value; });
+        else
+            each(i, [&](Index, double value) { sum += value * value; });
+        return sum;
+    }
+
+    double inner(Index i, Index j, const double* s) const {
+        double sum = 0;
+        merge(i, j, [&](Index k, double a, double b) { sum += (s ? s[k] : 1.0) * a * b; });
+        return sum;
+    }
+
+    template <class F>
+    void each(Index i, F&& f) const {
+        const Index end = Index(start[i + 1]);
+        for (Index p = Index(start[i]); p < end; ++p) f(Index(column[p]), double(x[p]));
+        if (bias != 0) f(d, bias);
+    }
+
+    template <class F>
+    void merge(Index i, Index j, F&& f) const {
+        Index p = Index(start[i]), q = Index(start[j]);
+        const Index p_end = Index(start[i + 1]), q_end = Index(start[j + 1]);
+        while (p < p_end || q < q_end) {
+            const bool left = q == q_end || (p < p_end && column[p] <= column[q]);
+            const bool right = p == p_end || (q < q_end && column[q] <= column[p]);
+            const Index k = Index(left ? column[p] : column[q]);
+            f(k, left ? double(x[p]) : 0.0, right ? double(x[q]) : 0.0);
+            p += left;
+            q += right;
+        }
+        if (bias != 0) f(d, bias, bias);
+    }
+
+    void ahead(Index i) const {
+        const char* values = reinterpret_cast<const char*>(x + start[i]);
+        const char* columns = reinterpret_cast<const char*>(column + start[i]);
+        const Index nonzeros = Index(start[i + 1]) - Index(start[i]);
+        const Index v_bytes = std::min<Index>(kPrefetchBytes, nonzeros * Index(sizeof(T)));
+        const Index c_bytes = std::min<Index>(kPrefetchBytes, nonzeros * Index(sizeof(I)));
+        for (Index b = 0; b < v_bytes; b += 64) prefetch(values + b);
+        for (Index b = 0; b < c_bytes; b += 64) prefetch(columns + b);
+    }
+};
+
+/// Row i is the difference of two rows of another view, which is never formed: preference pairs.
+template <class Rows>
+struct Difference {
+    Rows rows;
+    const Index* pair;  // preferred, other, preferred, other, ...
+    Index n;
+
+    Index size() const { return n; }
+    Index width() const { return rows.width(); }
+    Index better(Index i) const { return pair[2 * i]; }
+    Index worse(Index i) const { return pair[2 * i + 1]; }
+
+    double dot(Index i, const double* w) const { return rows.dot(better(i), w) - rows.dot(worse(i), w); }
+    void add(Index i, double a, const Weights& t) const {
+        rows.add(better(i), a, t);
+        rows.add(worse(i), -a, t);
+    }
+    double norm(Index i, const double* s) const {
+        double sum = 0;
+        rows.merge(better(i), worse(i),
+                   [&](Index k, double a, double b) { sum += (s ? s[k] : 1.0) * (a - b) * (a - b); });
+        return sum;
+    }
+    void ahead(Index i) const {
+        rows.ahead(better(i));
+        rows.ahead(worse(i));
+    }
+};
+
+}  // namespace dualsvm

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cmath>
+
+#include "block.hpp"
+
+namespace dualsvm {
+
+/// One constraint per example (binary classes, preference pairs, rows with a slack of their own):
+/// x = sign * row. The dual along its one variable is a parabola cut off at 0 and at the cap:
+///     a = clip(g / h, -alpha, C - alpha),     g = l - w.x,     h = x' S x
+/// and for the squared hinge  g = l - w.x - alpha / (2C),  h = x' S x + 1 / (2C),  no cap above.
+template <class Rows>
+struct Single {
+    struct Coordinate {
+        double alpha, h, l, cost;  // h < 0: not yet known
+    };
+    struct Scratch {
+        double g;
+    };
+
+    Rows rows;
+    const signed char* sign;  // null: all +1
+    bool squared;
+    std::vector<Coordinate> at;
+
+    Single(const Rows& rows, const signed char* sign, const double* margins, const double* cost, bool squared)
+        : rows(rows), sign(sign), squared(squared), at(std::size_t(rows.size())) {
+        for (Index i = 0; i < size(); ++i) at[i] = {0.0, -1.0, margins[i], cost[i]};
+    }
+
+    Index size() const { return rows.size(); }
+    Index n_weights() const { return rows.width(); }
+    Index n_alpha() const { return size(); }
+    double cost(Index i) const { return at[i].cost; }
+    double side(Index i) const { return sign ? double(sign[i]) : 1.0; }
+    Scratch scratch() const { return {}; }
+    void ahead(Index i) const {
+        prefetch(&at[i]);
+        rows.ahead(i);
+    }
+
+    Look look(Index i, const double* w, Scratch& t) const {
+        const Coordinate& c = at[i];
+        double g = c.l - side(i) * rows.dot(i, w);
+        Look look = losses(g, c.cost, c.alpha, c.alpha * g, squared);
+        if (squared) g -= c.alpha / (2 * c.cost);
+        t.g = g;
+        const bool rests = (g < 0 && c.alpha <= 0) || (g > 0 && !squared && c.alpha >= c.cost);
+        look.violation = rests ? 0.0 : std::abs(g);
+        return look;
+    }
+
+    double step(Index i, const Weights& weights, double sigma, Scratch& t) {
+        Coordinate& c = at[i];
+        if (c.h < 0) c.h = rows.norm(i, weights.s);
+        const double curve = squared ? 1 / (2 * c.cost) : 0.0;
+        const double h = sigma * c.h + curve;
+        const double cap = squared ? kInfinity : c.cost;
+        const double to = h > 0 ? c.alpha + t.g / h : (t.g > 0 ? cap : 0.0);
+        const double old = c.alpha;
+        c.alpha = std::min(std::max(to, 0.0), cap);
+        const double a = c.alpha - old;
+        if (a != 0) rows.add(i, side(i) * sigma * a, weights);
+        return a * (c.l - 0.5 * curve * (c.alpha + old));
+    }
+
+    void deposit(Index i, const Weights& u, Scratch&) const {
+        if (at[i].alpha > 0) rows.add(i, side(i) * at[i].alpha, u);
+    }
+    double linear(Index i) const {
+        const Coordinate& c = at[i];
+        return c.alpha * c.l - (squared ? c.alpha * c.alpha / (4 * c.cost) : 0.0);
+    }
+    void set_alpha(Index i, const double* alpha) { at[i].alpha = alpha[i]; }
+    void get_alpha(Index i, double* alpha) const { alpha[i] = at[i].alpha; }
+};
+
+}  // namespace dualsvm

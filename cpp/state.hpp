@@ -1,0 +1,57 @@
+#pragma once
+
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "random.hpp"
+#include "rows.hpp"
+
+namespace dualsvm {
+
+/// One pass over the examples that were due.
+struct Pass {
+    std::int64_t visited;  // examples visited in it
+    std::int64_t awake;    // of those, how many had anything to gain
+    double lower;          // the dual after it
+    double gap;            // primal - dual as seen in passing, while w moved: an estimate, not a bound
+    double seconds;
+};
+
+struct Bounds {
+    double lower, upper;
+};
+
+/// The prior and the box on the weights; a null pointer stands for the default (0, 1, none).
+struct Shape {
+    const double *mean, *variance, *lower, *upper;
+};
+
+/// What moves: dual variables, v, w and who is visited when, over a problem that stays where the caller has it.
+/// Three verbs act on it. Each does bounded work, none prints and none knows of Python.
+class State {
+public:
+    virtual ~State() = default;
+
+    /// explore: the next pass visits every example.
+    virtual void explore() = 0;
+
+    /// optimize: passes over the examples that are due, until `max_passes` of them, `max_visits` visits, or an
+    /// estimated relative gap of `goal`.
+    virtual std::vector<Pass> optimize(std::int64_t max_passes, std::int64_t max_visits, double goal,
+                                       int threads) = 0;
+
+    /// certify: both bounds, from alpha and the present w alone, in one pass over all examples. Rebuilds v from
+    /// alpha, and wakes the examples that have something to gain.
+    virtual Bounds certify(int threads) = 0;
+
+    virtual std::int64_t n_weights() const = 0;
+    virtual std::int64_t n_alpha() const = 0;
+    virtual void get_weights(double* w) const = 0;
+    virtual void get_alpha(double* alpha) const = 0;
+    virtual void set_alpha(const double* alpha, int threads) = 0;
+};
+
+}  // namespace dualsvm

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cmath>
+
+#include "block.hpp"
+
+namespace dualsvm {
+
+/// Regression: two constraints that share a slack, x = +-row and l = +-y - epsilon. At most one of the two
+/// is violated (epsilon >= 0), so that one signed variable b = alpha_+ - alpha_- in [-C, C] tells all. Along it
+/// the dual is, with r = y - w.x and h = x' S x,
+///     r (b - b0) - h/2 (b - b0)^2 - epsilon |b|  (- b^2 / 4C for the squared loss)
+/// with its maximum at  b = clip(soft(h b0 + r, epsilon) / (h + q), -C, C),   q = 0 or 1 / (2C).
+template <class Rows>
+struct TwoSided {
+    struct Coordinate {
+        double b, h, y, cost;  // h < 0: not yet known
+    };
+    struct Scratch {
+        double r;
+    };
+
+    Rows rows;
+    double epsilon;
+    bool squared;
+    std::vector<Coordinate> at;
+
+    TwoSided(const Rows& rows, const double* targets, double epsilon, const double* cost, bool squared)
+        : rows(rows), epsilon(epsilon), squared(squared), at(std::size_t(rows.size())) {
+        for (Index i = 0; i < size(); ++i) at[i] = {0.0, -1.0, targets[i], cost[i]};
+    }
+
+    Index size() const { return rows.size(); }
+    Index n_weights() const { return rows.width(); }
+    Index n_alpha() const { return 2 * size(); }
+    double cost(Index i) const { return at[i].cost; }
+    Scratch scratch() const { return {}; }
+    void ahead(Index i) const {
+        prefetch(&at[i]);
+        rows.ahead(i);
+    }
+
+    Look look(Index i, const double* w, Scratch& t) const {
+        const Coordinate& c = at[i];
+        const double r = c.y - rows.dot(i, w);
+        const double b = std::abs(c.b);
+        Look look = losses(std::abs(r) - epsilon, c.cost, b, c.b * r - epsilon * b, squared);
+        t.r = r;
+        // along |b|, away from 0
+        double g = (c.b == 0 ? std::abs(r) : std::copysign(r, r * c.b)) - epsilon;
+        if (squared) g -= b / (2 * c.cost);
+        const bool rests = (g < 0 && b <= 0) || (g > 0 && !squared && b >= c.cost);
+        look.violation = rests ? 0.0 : std::abs(g);
+        return look;
+    }
+
+    double step(Index i, const Weights& weights, double sigma, Scratch& t) {
+        Coordinate& c = at[i];
+        if (c.h < 0) c.h = rows.norm(i, weights.s);
+        const double curve = squared ? 1 / (2 * c.cost) : 0.0;
+        const double h = sigma * c.h;
+        const double cap = squared ? kInfinity : c.cost;
+        const double pull = h * c.b + t.r;
+        const double past = std::abs(pull) - epsilon;
+        double size = 0;
+        if (past > 0) size = h + curve > 0 ? std::min(past / (h + curve), cap) : cap;
+        const double old = c.b;
+        c.b = std::copysign(size, pull);
+        const double a = c.b - old;
+        if (a != 0) rows.add(i, sigma * a, weights);
+        return a * c.y - epsilon * (size - std::abs(old)) - 0.5 * curve * a * (c.b + old);
+    }
+
+    void deposit(Index i, const Weights& u, Scratch&) const {
+        if (at[i].b != 0) rows.add(i, at[i].b, u);
+    }
+    double linear(Index i) const {
+        const Coordinate& c = at[i];
+        const double b = std::abs(c.b);
+        return c.b * c.y - epsilon * b - (squared ? b * b / (4 * c.cost) : 0.0);
+    }
+    void set_alpha(Index i, const double* alpha) { at[i].b = alpha[2 * i] - alpha[2 * i + 1]; }
+    void get_alpha(Index i, double* alpha) const {
+        alpha[2 * i] = std::max(at[i].b, 0.0);
+        alpha[2 * i + 1] = std::max(-at[i].b, 0.0);
+    }
+};
+
+}  // namespace dualsvm

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "simd.hpp"
+
+namespace dualsvm {
+
+/// Whether every number is finite, and small enough to be squared and summed.
+template <class T>
+inline bool all_finite_loop(const T* x, std::size_t n) {
+    constexpr T limit = sizeof(T) == sizeof(float) ? std::numeric_limits<T>::max() : T(1e150);
+    constexpr std::size_t run = 4096;
+    for (std::size_t from = 0; from < n; from += run) {
+        const std::size_t to = from + run < n ? from + run : n;
+        int bad = 0;
+#pragma omp simd reduction(+ : bad)
+        for (std::size_t k = from; k < to; ++k) bad += !(std::abs(x[k]) <= limit);
+        if (bad) return false;
+    }
+    return true;
+}
+
+template <class T>
+DUALSVM_WIDE bool all_finite_wide(const T* x, std::size_t n) {
+    return all_finite_loop(x, n);
+}
+
+template <class T>
+bool all_finite(const T* x, std::size_t n) {
+    return wide() ? all_finite_wide(x, n) : all_finite_loop(x, n);
+}
+
+enum class CsrCheck : int { canonical = 0, not_canonical = 1, broken = 2 };
+
+/// Whether the row starts and the columns describe a matrix (else broken), and whether the columns of every row
+/// increase (else not canonical).
+template <class I>
+CsrCheck check_csr(const I* start, std::size_t n_starts, const I* column, std::size_t n_columns_stored,
+                    std::int64_t n_columns) {
+    if (n_starts == 0 || start[0] != 0) return CsrCheck::broken;
+    for (std::size_t i = 1; i < n_starts; ++i)
+        if (start[i] < start[i - 1]) return CsrCheck::broken;
+    if (std::size_t(start[n_starts - 1]) > n_columns_stored) return CsrCheck::broken;
+    bool canonical = true;
+    for (std::size_t i = 1; i < n_starts; ++i) {
+        I last = -1;
+        for (I p = start[i - 1]; p < start[i]; ++p) {
+            const I k = column[p];
+            if (k < 0 || std::int64_t(k) >= n_columns) return CsrCheck::broken;
+            canonical &= k > last;
+            last = k;
+        }
+    }
+    return canonical ? CsrCheck::canonical : CsrCheck::not_canonical;
+}
+
+}  // namespace dualsvm

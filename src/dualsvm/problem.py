@@ -1,0 +1,493 @@
+"""The one problem that every task maps onto, and the Gaussian prior on its weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .mapping import Grouped, Mapping, Multiclass, Pairs, Signed, TwoSided
+from .rows import Array, Rows, as_ids, as_number, as_rows, as_vector
+
+Loss = Literal["hinge", "squared_hinge"]
+
+
+@dataclass(frozen=True)
+class Prior:
+    """A Gaussian prior on the weights: the regulariser is ``1/2 (w - mean)' S^-1 (w - mean)``.
+
+    Parameters
+    ----------
+    mean : float or array-like, default None
+        Where the weights are drawn to; a number, or anything that broadcasts to the shape of the
+        weights. None is 0.
+    variance : float or array-like, default None
+        The diagonal of S, all positive; a number, or anything that broadcasts to the shape of the weights.
+        A feature with a large variance is hardly regularised. None is 1.
+    covariance : array-like of shape (n_features, n_features), default None
+        A full, symmetric positive definite S, in place of `variance`. The rows are rotated once, into a dense
+        float64 copy. Bounds on the weights cannot be combined with it. In multiclass problems the weights of
+        every class have this covariance, independently of those of the others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualsvm import Prior, Problem, solve
+    >>> X = np.array([[1.0, 0.0], [0.0, 1.0]])
+    >>> problem = Problem.binary(X, [1, -1], prior=Prior(mean=[0.5, 0.0], variance=[1.0, 100.0]))
+    >>> solve(problem, tol=1e-9).w.round(3).tolist()
+    [1.0, -1.0]
+    """
+
+    mean: Any = None
+    variance: Any = None
+    covariance: Any = None
+
+    def __post_init__(self) -> None:
+        if self.variance is not None and self.covariance is not None:
+            raise ValueError("give either variance (a diagonal) or covariance (a full matrix), not both")
+
+
+class Problem:
+    """Examples whose linear constraints share a slack.
+
+    The problem is, over the weights w,
+
+        minimise  1/2 (w - m)' S^-1 (w - m)  +  sum_i C_i max(0, max_j (l_ij - w.x_ij))
+
+    with ``lower <= w <= upper``, where example i owns the constraints (x_ij, l_ij). The class methods `binary`,
+    `regression`, `multiclass` and `ranking` state those tasks without forming their constraints.
+
+    Parameters
+    ----------
+    rows : array-like or sparse matrix of shape (n_rows, n_features)
+        The x_ij. A C-contiguous float32 or float64 array and a canonical CSR matrix are used as they are,
+        without a copy, and must not change while the problem is in use; anything else is converted.
+    margins : float or array-like of shape (n_rows,)
+        The l_ij.
+    example : array-like of shape (n_rows,), default None
+        An integer id for every row, in any order: rows with the same id share a slack. None: every row is an
+        example of its own, with its position as its id. Hot starts match examples by id.
+    cost : float or array-like of shape (n_examples,), default 1.0
+        The C_i: one number, or one per example in the order of ascending ids.
+    loss : {"hinge", "squared_hinge"}, default "hinge"
+        Whether example i pays ``C_i slack_i`` or ``C_i slack_i ** 2``.
+    prior : Prior, default None
+        Mean m and covariance S of the weights. None: 0 and the identity.
+    lower, upper : float or array-like, default None
+        Bounds on the weights, one for all or anything that broadcasts to `weight_shape`; -inf and inf leave
+        a coordinate free.
+
+    Attributes
+    ----------
+    task : str
+        "rows", "binary", "regression", "multiclass" or "ranking".
+    rows : ndarray or CSR matrix
+        The rows in use: the caller's own object where nothing had to be converted.
+    n_examples : int
+        Number of slacks.
+    weight_shape, alpha_shape : tuple of int
+        Shapes of the weights and of the dual variables.
+
+    Examples
+    --------
+    Two examples; the first has two constraints, and pays only for the worse one.
+
+    >>> import numpy as np
+    >>> from dualsvm import Problem, solve
+    >>> problem = Problem([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [1.0, 1.0, 2.0], example=[7, 7, 8], cost=10.0)
+    >>> problem.n_examples
+    2
+    >>> solve(problem, tol=1e-9).w.round(4).tolist()
+    [1.0, 1.0]
+    """
+
+    def __init__(
+        self,
+        rows: Any,
+        margins: ArrayLike,
+        example: ArrayLike | None = None,
+        cost: ArrayLike = 1.0,
+        loss: Loss = "hinge",
+        prior: Prior | None = None,
+        lower: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+    ) -> None:
+        view = as_rows(rows)
+        l = as_vector(margins, "margins", view.n, "row")  # noqa: E741 - the name of the mathematics
+        ids = None if example is None else as_ids(example, "example", view.n, "row")
+        mapping: Mapping = Signed(l, None, "rows")
+        if ids is not None:
+            _, inverse, count = np.unique(ids, return_inverse=True, return_counts=True)
+            member = np.argsort(inverse.reshape(-1), kind="stable").astype(np.int64)
+            mapping = Grouped(l, np.concatenate([[0], np.cumsum(count)]).astype(np.int64), member)
+        self._set(view, mapping, ids, cost, loss, prior, lower, upper)
+
+    @classmethod
+    def binary(
+        cls,
+        X: Any,
+        y: ArrayLike,
+        *,
+        margin: ArrayLike = 1.0,
+        intercept: float = 0.0,
+        example: ArrayLike | None = None,
+        cost: ArrayLike = 1.0,
+        loss: Loss = "hinge",
+        prior: Prior | None = None,
+        lower: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+    ) -> Problem:
+        """State a binary classification problem: ``y_i w.x_i >= margin_i - slack_i``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_examples, n_features)
+            Feature rows, as in `Problem`.
+        y : array-like of shape (n_examples,)
+            Labels, -1 and 1.
+        margin : float or array-like of shape (n_examples,), default 1.0
+            The margin that is asked of an example.
+        intercept : float, default 0.0
+            Value of a constant feature appended to every row; 0 appends none. The larger, the less its weight
+            is regularised.
+        example : array-like of shape (n_examples,), default None
+            A distinct integer id for every example, by which hot starts match. None: its position.
+        cost : float or array-like of shape (n_examples,), default 1.0
+            The C_i, in the order of the rows.
+        loss, prior, lower, upper
+            As in `Problem`; the weight of the constant feature comes last.
+
+        Returns
+        -------
+        Problem
+
+        Examples
+        --------
+        >>> from dualsvm import Problem, solve
+        >>> problem = Problem.binary([[0.0], [1.0]], [-1, 1], intercept=1.0, cost=100.0)
+        >>> solve(problem, tol=1e-9).w.round(3).tolist()
+        [2.0, -1.0]
+        """
+        rows = as_rows(X, "X", intercept)
+        sign = np.asarray(y)
+        if sign.shape != (rows.n,):
+            raise ValueError(f"y must hold one label per row of X, shape ({rows.n},), got shape {sign.shape}")
+        if not np.isin(sign, (-1, 1)).all():
+            raise ValueError(f"y must hold the labels -1 and 1 only, got {_sample(sign)}")
+        l = as_vector(margin, "margin", rows.n, "row")  # noqa: E741
+        mapping = Signed(l, np.ascontiguousarray(sign, dtype=np.int8), "binary")
+        return cls._made(rows, mapping, example, cost, loss, prior, lower, upper)
+
+    @classmethod
+    def regression(
+        cls,
+        X: Any,
+        y: ArrayLike,
+        *,
+        epsilon: float = 0.0,
+        intercept: float = 0.0,
+        example: ArrayLike | None = None,
+        cost: ArrayLike = 1.0,
+        loss: Loss = "hinge",
+        prior: Prior | None = None,
+        lower: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+    ) -> Problem:
+        """State an epsilon-insensitive regression problem: ``|y_i - w.x_i| <= epsilon + slack_i``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_examples, n_features)
+            Feature rows, as in `Problem`.
+        y : array-like of shape (n_examples,)
+            Targets.
+        epsilon : float, default 0.0
+            Errors up to this size are free.
+        intercept, example, cost, loss, prior, lower, upper
+            As in `Problem.binary`.
+
+        Returns
+        -------
+        Problem
+
+        Examples
+        --------
+        >>> from dualsvm import Problem, solve
+        >>> problem = Problem.regression([[1.0], [2.0], [3.0]], [2.0, 4.0, 6.0], cost=100.0)
+        >>> solve(problem, tol=1e-9).w.round(4).tolist()
+        [2.0]
+        """
+        rows = as_rows(X, "X", intercept)
+        targets = np.asarray(y)
+        if targets.shape != (rows.n,):
+            raise ValueError(
+                f"y must hold one target per row of X, shape ({rows.n},), got shape {targets.shape}"
+            )
+        epsilon = as_number(epsilon, "epsilon")
+        if epsilon < 0:
+            raise ValueError(f"epsilon must not be negative, got {epsilon}")
+        mapping = TwoSided(as_vector(targets, "y", rows.n, "row"), epsilon)
+        return cls._made(rows, mapping, example, cost, loss, prior, lower, upper)
+
+    @classmethod
+    def multiclass(
+        cls,
+        X: Any,
+        y: ArrayLike,
+        *,
+        class_loss: ArrayLike | None = None,
+        n_classes: int | None = None,
+        intercept: float = 0.0,
+        example: ArrayLike | None = None,
+        cost: ArrayLike = 1.0,
+        loss: Loss = "hinge",
+        prior: Prior | None = None,
+        lower: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+    ) -> Problem:
+        """State a Crammer-Singer problem: ``(w_y - w_j).x_i >= class_loss[y, j] - slack_i`` for all j.
+
+        The weights have shape (n_classes, n_features), and so have priors and bounds.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_examples, n_features)
+            Feature rows, as in `Problem`.
+        y : array-like of shape (n_examples,)
+            Classes, integers from 0.
+        class_loss : array-like of shape (n_classes, n_classes), default None
+            What it costs to take the class of the row for that of the column; zero on the diagonal. None: 1
+            for every mistake.
+        n_classes : int, default None
+            Number of classes, where not all of them occur in `y`.
+        intercept, example, cost, loss, prior, lower, upper
+            As in `Problem.binary`.
+
+        Returns
+        -------
+        Problem
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from dualsvm import Problem, solve
+        >>> X = np.eye(3)
+        >>> solution = solve(Problem.multiclass(X, [0, 1, 2]), tol=1e-9)
+        >>> (X @ solution.w.T).argmax(axis=1).tolist()
+        [0, 1, 2]
+        """
+        rows = as_rows(X, "X", intercept)
+        labels = as_ids(y, "y", rows.n, "row of X")
+        if class_loss is not None:
+            table = np.array(class_loss, dtype=np.float64, order="C")
+            if table.ndim != 2 or table.shape[0] != table.shape[1]:
+                raise ValueError(f"class_loss must be square (classes x classes), got shape {table.shape}")
+            if n_classes is not None and n_classes != len(table):
+                raise ValueError(f"n_classes is {n_classes}, but class_loss has {len(table)} classes")
+            if not np.isfinite(table).all() or np.diag(table).any():
+                raise ValueError("class_loss must be finite, with zeros on its diagonal")
+        else:
+            count = int(labels.max()) + 1 if n_classes is None else int(n_classes)
+            if count > 2**31 - 1:
+                raise ValueError(f"y holds class numbers up to {labels.max()}: renumber the classes from 0")
+            table = 1.0 - np.eye(max(count, 0))
+        if len(table) < 2:
+            raise ValueError(f"a multiclass problem needs at least 2 classes, got {len(table)}")
+        if labels.min() < 0 or labels.max() >= len(table):
+            raise ValueError(
+                f"y must hold classes from 0 to {len(table) - 1}, got values from {labels.min()} to {labels.max()}"
+            )
+        mapping = Multiclass(labels.astype(np.int32), table)
+        return cls._made(rows, mapping, example, cost, loss, prior, lower, upper)
+
+    @classmethod
+    def ranking(
+        cls,
+        X: Any,
+        pairs: ArrayLike,
+        *,
+        margin: ArrayLike = 1.0,
+        example: ArrayLike | None = None,
+        cost: ArrayLike = 1.0,
+        loss: Loss = "hinge",
+        prior: Prior | None = None,
+        lower: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+    ) -> Problem:
+        """State preferences between rows: ``w.x[preferred] - w.x[other] >= margin - slack``, one slack a pair.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            Feature rows, as in `Problem`. Differences of rows are never formed.
+        pairs : array-like of shape (n_pairs, 2)
+            The positions of the preferred row and of the other one.
+        margin : float or array-like of shape (n_pairs,), default 1.0
+            The margin that is asked of a pair.
+        example, cost, loss, prior, lower, upper
+            As in `Problem.binary`, with one example per pair.
+
+        Returns
+        -------
+        Problem
+
+        Examples
+        --------
+        >>> from dualsvm import Problem, solve
+        >>> problem = Problem.ranking([[0.0], [1.0], [3.0]], [[1, 0], [2, 1]], cost=10.0)
+        >>> solve(problem, tol=1e-9).w.round(4).tolist()
+        [1.0]
+        """
+        rows = as_rows(X, "X")
+        table = np.asarray(pairs)
+        if table.ndim != 2 or table.shape[1] != 2 or table.dtype.kind not in "iu":
+            raise ValueError(
+                f"pairs must be integers of shape (n_pairs, 2), got dtype {table.dtype} of shape {table.shape}"
+            )
+        if len(table) == 0:
+            raise ValueError("pairs is empty: give at least one preference")
+        if table.min() < 0 or table.max() >= rows.n:
+            raise ValueError(
+                f"pairs must hold rows of X, 0 to {rows.n - 1}, got values from {table.min()} to {table.max()}"
+            )
+        table = np.ascontiguousarray(table, dtype=np.int64)
+        mapping = Pairs(as_vector(margin, "margin", len(table), "pair"), table)
+        return cls._made(rows, mapping, example, cost, loss, prior, lower, upper)
+
+    @classmethod
+    def _made(cls, rows: Rows, mapping: Mapping, example: ArrayLike | None, *rest: Any) -> Problem:
+        problem = cls.__new__(cls)
+        ids = None
+        if example is not None:
+            ids = as_ids(example, "example", mapping.n_examples, "example")
+            if len(np.unique(ids)) < len(ids):
+                raise ValueError(f"example must hold distinct ids here: in a {mapping.task} problem no slack is shared")
+        problem._set(rows, mapping, ids, *rest)
+        return problem
+
+    def _set(
+        self,
+        view: Rows,
+        mapping: Mapping,
+        ids: Array | None,
+        cost: ArrayLike,
+        loss: str,
+        prior: Prior | None,
+        lower: ArrayLike | None,
+        upper: ArrayLike | None,
+    ) -> None:
+        if loss not in ("hinge", "squared_hinge"):
+            raise ValueError(f'loss must be "hinge" or "squared_hinge", got {loss!r}')
+        if prior is not None and not isinstance(prior, Prior):
+            raise TypeError(f"prior must be a dualsvm.Prior, got {type(prior).__name__}")
+        self.view = view
+        self.mapping = mapping
+        self.ids = ids
+        self.loss = loss
+        self.cost = as_vector(cost, "cost", mapping.n_examples, "example")
+        if self.cost.min() < 0:
+            raise ValueError(f"cost must not be negative, got {self.cost.min()}")
+        prior = prior or Prior()
+        self.mean = self._weights(prior.mean, "prior mean")
+        self.variance = self._weights(prior.variance, "prior variance")
+        if self.variance is not None and not self.variance.min() > 0:
+            raise ValueError(
+                f"prior variance must be positive, got {self.variance.min()}: "
+                "to fix a weight, set its lower and upper bounds to the same value"
+            )
+        self.covariance = None if prior.covariance is None else self._covariance(prior.covariance)
+        self.lower = self._weights(lower, "lower", bound=-np.inf)
+        self.upper = self._weights(upper, "upper", bound=np.inf)
+        if self.lower is not None and self.upper is not None and (self.lower > self.upper).any():
+            at = tuple(int(k) for k in np.argwhere(self.lower > self.upper)[0])
+            raise ValueError(
+                f"lower must not exceed upper, but at weight {at} lower is {self.lower[at]}, upper {self.upper[at]}"
+            )
+        if self.covariance is not None and (self.lower is not None or self.upper is not None):
+            raise ValueError(
+                "a full prior covariance cannot be combined with bounds on the weights: "
+                "use a diagonal variance, or drop the bounds"
+            )
+
+    @property
+    def task(self) -> str:
+        """Name of the task."""
+        return self.mapping.task
+
+    @property
+    def rows(self) -> Any:
+        """The feature rows in use."""
+        return self.view.matrix
+
+    @property
+    def n_examples(self) -> int:
+        """Number of slacks."""
+        return self.mapping.n_examples
+
+    @property
+    def weight_shape(self) -> tuple[int, ...]:
+        """Shape of the weights."""
+        return self.mapping.weight_shape(self.view.width)
+
+    @property
+    def alpha_shape(self) -> tuple[int, ...]:
+        """Shape of the dual variables."""
+        return self.mapping.alpha_shape
+
+    def __repr__(self) -> str:
+        kind = "x".join(map(str, self.rows.shape))
+        return f"<Problem: {self.task}, {self.n_examples} examples, {kind} {self.rows.dtype} rows, {self.loss}>"
+
+    def _weights(self, value: ArrayLike | None, name: str, bound: float | None = None) -> Array | None:
+        """Return a quantity given for the weights in their shape; as a bound it may be infinite on its own side."""
+        if value is None:
+            return None
+        array = np.asarray(value)
+        if array.dtype.kind not in "fiub":
+            raise ValueError(f"{name} must hold real numbers, got dtype {array.dtype}")
+        array = array.astype(np.float64)
+        if bound is None and not np.isfinite(array).all():
+            raise ValueError(f"{name} contains NaN or infinity: every entry must be a finite number")
+        if bound is not None and not (np.isfinite(array) | (array == bound)).all():
+            raise ValueError(f"{name} must hold finite numbers, or {bound} where a weight is free")
+        try:
+            array = np.broadcast_to(array, self.weight_shape)
+        except ValueError:
+            raise ValueError(
+                f"{name} must be one number or have the shape of the weights, {self.weight_shape}, "
+                f"got shape {array.shape}"
+            ) from None
+        if bound is not None and (array == bound).all():
+            return None
+        return np.ascontiguousarray(array)
+
+    def _covariance(self, value: ArrayLike) -> Array:
+        array = np.asarray(value)
+        d = self.view.width
+        if array.dtype.kind not in "fiub" or array.shape != (d, d):
+            raise ValueError(
+                f"prior covariance must be a real matrix of shape ({d}, {d}), got {array.dtype} of shape {array.shape}"
+            )
+        array = array.astype(np.float64)
+        if not np.isfinite(array).all():
+            raise ValueError("prior covariance contains NaN or infinity")
+        if not np.allclose(array, array.T, rtol=1e-10, atol=1e-10 * np.abs(array).max()):
+            raise ValueError("prior covariance must be symmetric")
+        array = (array + array.T) / 2
+        try:
+            np.linalg.cholesky(array)
+        except np.linalg.LinAlgError:
+            smallest = np.linalg.eigvalsh(array)[0]
+            raise ValueError(
+                f"prior covariance must be positive definite, but its smallest eigenvalue is {smallest:.3g}: "
+                "add a small multiple of the identity"
+            ) from None
+        return array
+
+
+def _sample(values: Array) -> str:
+    distinct = np.unique(values)[:5].tolist()
+    return ", ".join(map(repr, distinct))

@@ -1,0 +1,157 @@
+"""Feature rows as the user gave them, dense or sparse: checked once, never copied without need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import scipy.sparse as sp
+
+from . import _core
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_CHUNK = 1 << 20  # numbers turned into float64 at a time by the plain numpy products
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Feature rows with, where `bias` is not zero, a constant feature of that value behind the last."""
+
+    matrix: Any
+    bias: float = 0.0
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return int(self.matrix.shape[0])
+
+    @property
+    def width(self) -> int:
+        """Number of features, the constant one included."""
+        return int(self.matrix.shape[1]) + (self.bias != 0)
+
+    @property
+    def kernel(self) -> Any:
+        """What the kernel reads: the array, or the parts of the sparse matrix."""
+        m = self.matrix
+        return (m.data, m.indices, m.indptr, m.shape[1]) if sp.issparse(m) else m
+
+    def _chunks(self) -> Iterator[tuple[slice, Any]]:
+        per_row = max(1, self.matrix.nnz // self.n if sp.issparse(self.matrix) else self.matrix.shape[1])
+        size = max(1, _CHUNK // per_row)
+        for start in range(0, self.n, size):
+            part = slice(start, min(start + size, self.n))
+            yield part, self.matrix[part].astype(np.float64)
+
+    def scores(self, w: Array) -> Array:
+        """``rows @ w`` in float64, with `w` of shape (width,) or (width, k)."""
+        out = np.empty((self.n, *w.shape[1:]))
+        d = self.matrix.shape[1]
+        for part, x in self._chunks():
+            out[part] = x @ w[:d]
+        if self.bias != 0:
+            out += self.bias * w[d]
+        return out
+
+    def combine(self, coefficients: Array) -> Array:
+        """``rows.T @ coefficients`` in float64, with coefficients of shape (n,) or (n, k)."""
+        d = self.matrix.shape[1]
+        out = np.zeros((self.width, *coefficients.shape[1:]))
+        for part, x in self._chunks():
+            out[:d] += x.T @ coefficients[part]
+        if self.bias != 0:
+            out[d] = self.bias * coefficients.sum(axis=0)
+        return out
+
+    def times(self, right: Array) -> Rows:
+        """Return the rows, constant feature included, times a matrix: dense float64 rows."""
+        return Rows(np.ascontiguousarray(self.scores(right)))
+
+
+def as_rows(rows: Any, name: str = "rows", bias: float = 0.0) -> Rows:
+    """Check feature rows and bring them into a form that the kernel reads, without a copy where possible."""
+    bias = as_number(bias, "intercept")
+    matrix = _sparse(rows, name) if sp.issparse(rows) else _dense(rows, name)
+    if matrix.shape[0] == 0:
+        raise ValueError(f"{name} has no rows (shape {matrix.shape}): give at least one")
+    if matrix.shape[1] == 0 and bias == 0:
+        raise ValueError(f"{name} has no columns (shape {matrix.shape}): give at least one feature")
+    values = matrix.data if sp.issparse(matrix) else matrix.reshape(-1)
+    if not _core.all_finite(values):
+        raise ValueError(
+            f"{name} contains NaN, infinity or a number beyond 1e150: replace or remove those entries"
+        )
+    return Rows(matrix, bias)
+
+
+def _dense(rows: Any, name: str) -> Array:
+    array = np.asarray(rows)
+    if array.ndim != 2:
+        raise ValueError(f"{name} must be 2-D (rows x features), got {array.ndim}-D of shape {array.shape}")
+    return np.ascontiguousarray(array, dtype=_float_dtype(array.dtype, name))
+
+
+def _sparse(rows: Any, name: str) -> Any:
+    csr = rows.tocsr()
+    if csr.ndim != 2:
+        raise ValueError(f"{name} must be 2-D (rows x features), got {csr.ndim}-D of shape {csr.shape}")
+    dtype = _float_dtype(csr.dtype, name)
+    data, indices, indptr = csr.data, csr.indices, csr.indptr
+    if indices.dtype != indptr.dtype or indices.dtype not in (np.int32, np.int64):
+        indices, indptr = indices.astype(np.int64), indptr.astype(np.int64)
+    indices, indptr = np.ascontiguousarray(indices), np.ascontiguousarray(indptr)
+    found = _core.check_csr(indptr, indices, csr.shape[1])
+    if found == 2 or indptr.size != csr.shape[0] + 1 or data.size < indptr[-1]:
+        raise ValueError(
+            f"{name} is a broken CSR matrix: its indptr must start at 0, not decrease and end within the data, "
+            f"and its indices must lie in 0 .. {csr.shape[1] - 1}; rebuild it, for example from a COO matrix"
+        )
+    data = np.ascontiguousarray(data, dtype=dtype)
+    if found == 1 or data is not csr.data or indices is not csr.indices or indptr is not csr.indptr:
+        csr = sp.csr_matrix((data, indices, indptr), shape=csr.shape, copy=found == 1)
+    if found == 1:
+        csr.sum_duplicates()
+    return csr
+
+
+def _float_dtype(dtype: np.dtype[Any], name: str) -> type[np.float32] | type[np.float64]:
+    if dtype.kind not in "fiub":
+        raise ValueError(
+            f"{name} must hold real numbers, got dtype {dtype}: convert it to float32 or float64 first"
+        )
+    return np.float32 if dtype.kind == "f" and dtype.itemsize <= 4 else np.float64
+
+
+def as_number(value: Any, name: str) -> float:
+    """Return a finite number as a float."""
+    array = np.asarray(value)
+    if array.ndim != 0 or array.dtype.kind not in "fiub" or not np.isfinite(array):
+        raise ValueError(f"{name} must be a finite number, got {value!r}")
+    return float(array)
+
+
+def as_vector(values: Any, name: str, n: int, per: str) -> Array:
+    """Return finite numbers, one or one for each of `n` things, as a float64 vector of length n."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"{name} must hold real numbers, got dtype {array.dtype}")
+    if array.ndim != 0 and array.shape != (n,):
+        raise ValueError(f"{name} must be one number or one per {per}, shape ({n},), got shape {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} contains NaN or infinity: every entry must be a finite number")
+    return np.ascontiguousarray(np.broadcast_to(array.astype(np.float64), (n,)))
+
+
+def as_ids(values: Any, name: str, n: int, per: str) -> Array:
+    """Return integers, one for each of `n` things, as an int64 vector."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"{name} must hold integers, got dtype {array.dtype}")
+    if array.shape != (n,):
+        raise ValueError(f"{name} must hold one integer per {per}, shape ({n},), got shape {array.shape}")
+    if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
+        raise ValueError(f"{name} contains integers beyond 2**63 - 1")
+    return cast(Array, np.ascontiguousarray(array, dtype=np.int64))

@@ -1,0 +1,263 @@
+"""What a solve returns: weights, dual variables, and a certificate that can be checked again."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import zipfile
+from dataclasses import astuple, dataclass, field, fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from .problem import Problem
+from .rows import Array
+
+_FORMAT = "dualsvm.Solution 1"
+_TINY = np.finfo(np.float64).tiny
+
+
+def relative_gap(lower: float, upper: float) -> float:
+    """``(upper - lower) / |upper|``."""
+    return (upper - lower) / max(abs(upper), _TINY)
+
+
+class Certificate(NamedTuple):
+    """Proof of how good a solution is: the optimum lies between the two bounds."""
+
+    lower_bound: float
+    upper_bound: float
+
+    @property
+    def gap(self) -> float:
+        """Relative gap between the bounds."""
+        return relative_gap(self.lower_bound, self.upper_bound)
+
+
+@dataclass(frozen=True)
+class Record:
+    """One pass of a solve.
+
+    Attributes
+    ----------
+    iteration : int
+        Number of the pass, from 1; 0 is the state that a hot start began from.
+    explored : int
+        Examples visited in the pass.
+    active : int
+        Of those, the examples that had anything to gain.
+    lower : float
+        Lower bound on the optimum: the dual after the pass.
+    upper : float
+        Least upper bound known after the pass: the primal of the best weights certified so far, inf before the
+        first.
+    estimate : float
+        Relative gap as seen in passing, while the weights moved. Not a bound.
+    seconds : float
+        Time since the solve began.
+    """
+
+    iteration: int
+    explored: int
+    active: int
+    lower: float
+    upper: float
+    estimate: float
+    seconds: float
+
+    @property
+    def gap(self) -> float:
+        """Relative gap between the two bounds; inf before the first certified weights."""
+        return relative_gap(self.lower, self.upper) if np.isfinite(self.upper) else np.inf
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The result of `solve`.
+
+    Attributes
+    ----------
+    w : ndarray
+        Weights, in the shape `Problem.weight_shape`; within their bounds.
+    alpha : ndarray
+        Dual variables, in the shape `Problem.alpha_shape`: not negative, and those of an example add up to its
+        cost at most (hinge).
+    lower_bound, upper_bound : float
+        The optimum of the problem lies between them. `upper_bound` is the objective at `w`.
+    converged : bool
+        Whether the relative gap between the bounds is within the tolerance asked for.
+    n_iter : int
+        Number of passes.
+    history : list of Record
+        One record for every pass.
+    task : str
+        The task of the problem that was solved.
+    ids : ndarray or None
+        The ids by which the problem named its rows or examples.
+
+    Examples
+    --------
+    >>> from dualsvm import Problem, solve
+    >>> problem = Problem.binary([[1.0, 0.2], [-0.5, 1.0]], [1, -1])
+    >>> solution = solve(problem, tol=1e-6)
+    >>> solution.lower_bound <= solution.upper_bound and solution.gap <= 1e-6
+    True
+    >>> solution.certify(problem).gap <= 1e-6
+    True
+    """
+
+    w: Array
+    alpha: Array
+    lower_bound: float
+    upper_bound: float
+    converged: bool
+    n_iter: int
+    history: list[Record] = field(repr=False)
+    task: str
+    ids: Array | None = field(default=None, repr=False)
+
+    @property
+    def gap(self) -> float:
+        """Relative gap between the bounds, ``(upper - lower) / |upper|``."""
+        return relative_gap(self.lower_bound, self.upper_bound)
+
+    def certify(self, problem: Problem) -> Certificate:
+        """Recompute both bounds from the problem alone, in plain numpy, without the compiled kernel.
+
+        Parameters
+        ----------
+        problem : Problem
+            The problem solved, or another one of the same shape: the bounds are those of the problem given.
+
+        Returns
+        -------
+        Certificate
+            ``lower_bound``, ``upper_bound`` and ``gap``. The upper bound is inf if `w` leaves the bounds that
+            the problem sets on the weights.
+        """
+        if self.w.shape != problem.weight_shape or self.alpha.shape != problem.alpha_shape:
+            raise ValueError(
+                f"this solution has weights of shape {self.w.shape} and dual variables of shape {self.alpha.shape}, "
+                f"but the problem asks for {problem.weight_shape} and {problem.alpha_shape}"
+            )
+        return Certificate(dual(problem, feasible(problem, self.alpha)), primal(problem, self.w))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the solution to an ``.npz`` file, which replaces an older one only when it is complete.
+
+        Parameters
+        ----------
+        path : path-like
+            Where to write, exactly this name.
+        """
+        meta = {
+            "format": _FORMAT,
+            "lower_bound": self.lower_bound,
+            "upper_bound": self.upper_bound,
+            "converged": self.converged,
+            "n_iter": self.n_iter,
+            "task": self.task,
+        }
+        arrays = {
+            "meta": np.array(json.dumps(meta)),
+            "w": self.w,
+            "alpha": self.alpha,
+            "history": np.array([astuple(r) for r in self.history], dtype=np.float64),
+        }
+        if self.ids is not None:
+            arrays["ids"] = self.ids
+        target = Path(path)
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                np.savez_compressed(file, allow_pickle=False, **arrays)
+            os.chmod(name, 0o666 & ~_umask())
+            os.replace(name, target)
+        except BaseException:
+            os.unlink(name)
+            raise
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Solution:
+        """Read a solution that `save` wrote. No pickle is involved: files from strangers are safe to load.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+
+        Returns
+        -------
+        Solution
+        """
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                meta = json.loads(str(file["meta"]))
+                if meta.pop("format") != _FORMAT:
+                    raise ValueError("written by another version of dualsvm, or by something else")
+                table = file["history"].reshape(-1, len(fields(Record)))
+                history = [Record(int(r[0]), int(r[1]), int(r[2]), *map(float, r[3:])) for r in table]
+                ids = file["ids"] if "ids" in file else None
+                return cls(w=file["w"], alpha=file["alpha"], history=history, ids=ids, **meta)
+        except OSError:
+            raise
+        except (ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
+            raise ValueError(f"{os.fspath(path)!r} is not a solution saved by dualsvm: {error}") from error
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def feasible(problem: Problem, alpha: Array) -> Array:
+    """Return the dual variables, clipped at 0 and scaled down where they exceed their cap."""
+    alpha = np.maximum(alpha, 0.0)
+    if problem.loss == "squared_hinge":
+        cap = np.where(problem.cost > 0, np.inf, 0.0)
+    else:
+        cap = problem.cost
+    mass = problem.mapping.mass(alpha)
+    over = mass > cap
+    if over.any():
+        factor = np.ones_like(mass)
+        factor[over] = cap[over] / mass[over]
+        alpha = problem.mapping.scale(alpha, factor)
+    return alpha
+
+
+def dual(problem: Problem, alpha: Array) -> float:
+    """Return the dual at feasible dual variables: a lower bound on the optimum."""
+    u = problem.mapping.combine(problem.view, alpha)
+    value = problem.mapping.linear(alpha)
+    if problem.loss == "squared_hinge":
+        paying = problem.cost > 0
+        value -= float((problem.mapping.mass(alpha)[paying] ** 2 / (4 * problem.cost[paying])).sum())
+    m = _or(problem.mean, 0.0, u)
+    if problem.covariance is not None:
+        return value - float((m * u).sum()) - 0.5 * float((u * (u @ problem.covariance)).sum())
+    s = _or(problem.variance, 1.0, u)
+    w = np.clip(m + s * u, _or(problem.lower, -np.inf, u), _or(problem.upper, np.inf, u))
+    return value + float((0.5 * (w - m) ** 2 / s - w * u).sum())
+
+
+def primal(problem: Problem, w: Array) -> float:
+    """Return the objective at w: an upper bound on the optimum; inf outside the bounds on the weights."""
+    if (w < _or(problem.lower, -np.inf, w)).any() or (w > _or(problem.upper, np.inf, w)).any():
+        return np.inf
+    slack = np.maximum(problem.mapping.violations(problem.view, w), 0.0)
+    losses = problem.cost * (slack**2 if problem.loss == "squared_hinge" else slack)
+    away = w - _or(problem.mean, 0.0, w)
+    if problem.covariance is not None:
+        scaled = cho_solve(cho_factor(problem.covariance, lower=True), away.T).T
+    else:
+        scaled = away / _or(problem.variance, 1.0, w)
+    return float(losses.sum()) + 0.5 * float((away * scaled).sum())
+
+
+def _or(value: Any, default: float, like: Array) -> Array:
+    return np.full(like.shape, default) if value is None else value

@@ -1,0 +1,350 @@
+"""The schedule of optimize and certify, and hot starts. Nothing here knows which task is solved."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import joblib
+import numpy as np
+from scipy.linalg import cholesky, solve_triangular
+from scipy.sparse import issparse
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from . import _core
+from .problem import Problem
+from .rows import Array, as_number
+from .solution import Record, Solution, feasible, relative_gap
+
+_WORK = 1e8  # numbers read in one call of the kernel, about: short enough for Ctrl-C, long enough to be cheap
+_COARSE = 0.2  # certify again when the gap has come down to this part of the last certified one
+_CLASSES = 4  # the kernel pads the classes of a multiclass problem to a multiple of this
+
+
+def solve(
+    problem: Problem,
+    tol: float = 1e-3,
+    max_iter: int = 1000,
+    start: Solution | None = None,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+    callback: Callable[[Record], Any] | None = None,
+) -> Solution:
+    """Solve a problem to a certified relative gap.
+
+    Parameters
+    ----------
+    problem : Problem
+        What to solve.
+    tol : float, default 1e-3
+        Stop when ``(upper - lower) / |upper|`` is at most this, with both bounds proven.
+    max_iter : int, default 1000
+        Largest number of passes. A pass visits the examples that may have something to gain, not always all.
+    start : Solution, default None
+        An earlier solution to start from. Its dual variables are matched to the examples of this problem by id
+        (by position where the problems name none), clipped to feasibility, and the weights rebuilt from them:
+        costs, margins, bounds, prior and features may have changed, and examples may have come and gone.
+    random_state : int, RandomState, Generator or None, default None
+        Seed of the order in which examples are visited. The same seed and `n_jobs` give the same result.
+    n_jobs : int, default None
+        Number of threads; None is 1 and -1 all cores.
+    verbose : int, default 0
+        1 prints a line for some passes, ever fewer of them, and for those that were certified; 2 for every pass.
+    callback : callable, default None
+        Called with the `Record` of every pass. If it returns True, the solve stops there.
+
+    Returns
+    -------
+    Solution
+        With bounds on the optimum that hold whether or not the solve has converged. Ctrl-C also ends a solve with
+        the best state reached and its certificate.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If `max_iter` passes do not reach `tol`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualsvm import Problem, solve
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 5))
+    >>> problem = Problem.binary(X, np.sign(X[:, 0] + 0.1 * rng.normal(size=200)))
+    >>> solution = solve(problem, tol=1e-6, random_state=0)
+    >>> solution.converged, solution.gap <= 1e-6
+    (True, True)
+
+    A hot start, after the cost has changed:
+
+    >>> changed = Problem.binary(X, np.sign(X[:, 0]), cost=2.0)
+    >>> solve(changed, tol=1e-6, start=solution, random_state=0).converged
+    True
+    """
+    if not isinstance(problem, Problem):
+        raise TypeError(f"problem must be a dualsvm.Problem, got {type(problem).__name__}")
+    tol = as_number(tol, "tol")
+    if tol < 0:
+        raise ValueError(f"tol must not be negative, got {tol}")
+    if not isinstance(max_iter, int | np.integer) or isinstance(max_iter, bool) or max_iter < 0:
+        raise ValueError(f"max_iter must be an integer that is not negative, got {max_iter!r}")
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be callable, got {type(callback).__name__}")
+    alpha = None if start is None else match(start, problem)
+    state = State(problem, alpha, _seed(random_state), _threads(n_jobs))
+
+    run = _Run(state, tol)
+    watch = _Watch(verbose, callback)
+    stopped = False
+    goal = _COARSE
+    try:
+        if start is not None:
+            goal = run.certify()
+            stopped = watch.tell(run.history[-1], run.certified)
+        while not (stopped or run.converged) and run.n_iter < max_iter:
+            run.optimize(1 if watch.watching else int(max_iter) - run.n_iter, goal)
+            if run.history[-1].estimate <= goal or run.n_iter == max_iter:
+                goal = run.certify()
+            if watch.watching:
+                stopped = watch.tell(run.history[-1], run.certified)
+    except KeyboardInterrupt:
+        stopped = True
+    return run.finish(problem, warn=not stopped)
+
+
+class State:
+    """The kernel's state of a problem, speaking the shapes that the user sees."""
+
+    def __init__(self, problem: Problem, alpha: Array | None, seed: int, threads: int) -> None:
+        self.problem = problem
+        self.threads = threads
+        self._rotation: Array | None = None
+        rows, mean, variance = problem.view, problem.mean, problem.variance
+        if problem.covariance is not None:
+            # w = L z with S = L L': for z the prior is the identity, around L^-1 m, and rows become rows @ L
+            self._rotation = cholesky(problem.covariance, lower=True)
+            rows = rows.times(self._rotation)
+            if mean is not None:
+                mean = solve_triangular(self._rotation, mean.T, lower=True).T
+        self._kernel = _core.State(
+            rows.kernel,
+            bias=rows.bias,
+            cost=problem.cost,
+            squared=problem.loss == "squared_hinge",
+            mean=self._inward(mean, 0.0),
+            variance=self._inward(variance, 1.0),
+            lower=self._inward(problem.lower, -np.inf),
+            upper=self._inward(problem.upper, np.inf),
+            seed=seed,
+            **problem.mapping.kernel(),
+        )
+        if alpha is not None:
+            self._kernel.set_alpha(np.ascontiguousarray(alpha, dtype=np.float64).reshape(-1), threads)
+
+    def explore(self) -> None:
+        """Have the next pass visit every example."""
+        self._kernel.explore()
+
+    def optimize(self, max_passes: int, goal: float) -> list[tuple[int, int, float, float, float]]:
+        """Run passes; return for each (visited, awake, dual, estimate of the absolute gap, seconds)."""
+        matrix = self.problem.rows
+        classes = self.problem.weight_shape[0] if len(self.problem.weight_shape) == 2 else 1
+        numbers = (matrix.nnz if issparse(matrix) else matrix.size) * classes
+        max_visits = max(1, int(_WORK * self.problem.n_examples / max(1, numbers)))
+        return self._kernel.optimize(max_passes, max_visits, goal, self.threads)
+
+    def certify(self) -> tuple[float, float]:
+        """Return the lower bound of the dual variables and the upper bound of the present weights."""
+        return self._kernel.certify(self.threads)
+
+    def weights(self) -> Array:
+        """Return the present weights, in the shape that the user sees."""
+        flat = np.empty(self._kernel.n_weights)
+        self._kernel.get_weights(flat)
+        shape = self.problem.weight_shape
+        w = flat
+        if len(shape) == 2:
+            w = np.ascontiguousarray(flat.reshape(shape[1], -1)[:, : shape[0]].T)
+        return w if self._rotation is None else w @ self._rotation.T
+
+    def alpha(self) -> Array:
+        """Return the dual variables."""
+        flat = np.empty(self._kernel.n_alpha)
+        self._kernel.get_alpha(flat)
+        return flat.reshape(self.problem.alpha_shape)
+
+    def _inward(self, value: Array | None, filler: float) -> Array | None:
+        """Lay out a quantity of the weights as the kernel does: features x classes, the classes padded."""
+        if value is None or value.ndim == 1:
+            return value
+        classes, width = value.shape
+        out = np.full((width, -(-classes // _CLASSES) * _CLASSES), filler)
+        out[:, :classes] = value.T
+        return out.reshape(-1)
+
+
+class _Run:
+    """A solve under way: the records so far, and the best weights certified."""
+
+    def __init__(self, state: State, tol: float) -> None:
+        self.state = state
+        self.tol = tol
+        self.began = time.perf_counter()
+        self.history: list[Record] = []
+        self.lower, self.upper = -np.inf, np.inf
+        self.w: Array | None = None
+        self.certified = False  # whether the bounds are those of the present state
+
+    @property
+    def n_iter(self) -> int:
+        return self.history[-1].iteration if self.history else 0
+
+    @property
+    def gap(self) -> float:
+        return relative_gap(self.lower, self.upper) if np.isfinite(self.upper) else np.inf
+
+    @property
+    def converged(self) -> bool:
+        return self.certified and self.gap <= self.tol
+
+    def _elapsed(self) -> float:
+        return time.perf_counter() - self.began
+
+    def optimize(self, max_passes: int, goal: float) -> None:
+        before = self._elapsed()
+        self.certified = False
+        for visited, awake, lower, gap, seconds in self.state.optimize(max_passes, goal):
+            before += seconds
+            estimate = relative_gap(lower, lower + gap)
+            self.history.append(
+                Record(self.n_iter + 1, visited, awake, lower, self.upper, estimate, before)
+            )
+
+    def certify(self) -> float:
+        """Certify the present state; return the estimate of the gap at which to do so again."""
+        w = self.state.weights()
+        self.lower, upper = self.state.certify()
+        if upper < self.upper or self.w is None:
+            self.w, self.upper = w, upper
+        self.lower = min(self.lower, self.upper)  # they may meet, and rounding cross them
+        self.certified = True
+        last = self.history[-1] if self.history else Record(0, 0, 0, 0.0, 0.0, self.gap, 0.0)
+        record = Record(
+            last.iteration, last.explored, last.active, self.lower, self.upper, last.estimate, self._elapsed()
+        )
+        self.history[-1:] = [record]
+        # what is seen in passing differs from the truth by a factor that changes slowly: learn it
+        factor = self.gap / last.estimate if last.estimate > 0 else 1.0
+        return max(0.95 * self.tol, _COARSE * self.gap) / min(max(factor, 0.1), 10.0)
+
+    def finish(self, problem: Problem, warn: bool) -> Solution:
+        if not self.certified:
+            self.certify()
+        assert self.w is not None
+        if warn and not self.converged:
+            warnings.warn(
+                f"not converged: after {self.n_iter} passes the relative gap is {self.gap:.3g}, and tol is "
+                f"{self.tol:.3g}; the bounds hold all the same. Raise max_iter or tol, or scale the features.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return Solution(
+            w=self.w,
+            alpha=self.state.alpha(),
+            lower_bound=self.lower,
+            upper_bound=self.upper,
+            converged=self.converged,
+            n_iter=self.n_iter,
+            history=self.history,
+            task=problem.task,
+            ids=problem.ids,
+        )
+
+
+def match(start: Solution, problem: Problem) -> Array:
+    """Return the dual variables of an earlier solution as feasible ones of this problem.
+
+    Lines of alpha (rows in a "rows" problem, else examples) are matched by id, the k-th line of an id to the
+    k-th; where neither problem names ids, by position. Lines without a match start at 0.
+    """
+    if not isinstance(start, Solution):
+        raise TypeError(f"start must be a dualsvm.Solution, got {type(start).__name__}")
+    shape = problem.alpha_shape
+    if start.task != problem.task or start.alpha.shape[1:] != shape[1:]:
+        raise ValueError(
+            f"start is the solution of a {start.task} problem with dual variables of shape {start.alpha.shape}, "
+            f"but this is a {problem.task} problem with shape {shape}: only the first axis may differ"
+        )
+    if not np.isfinite(start.alpha).all():
+        raise ValueError("the dual variables of start contain NaN or infinity")
+    if (start.ids is None) != (problem.ids is None):
+        raise ValueError(
+            "start and problem must both name their examples (example=...) or both leave them unnamed: "
+            "dual variables cannot be matched otherwise"
+        )
+    alpha = np.zeros(shape)
+    if start.ids is None or problem.ids is None:
+        n = min(len(alpha), len(start.alpha))
+        alpha[:n] = start.alpha[:n]
+    else:
+        old, new = _keys(start.ids, problem.ids)
+        _, here, there = np.intersect1d(new, old, assume_unique=True, return_indices=True)
+        if not len(here):
+            raise ValueError("start and problem have no example id in common: nothing to start from")
+        alpha[here] = start.alpha[there]
+    return feasible(problem, alpha)
+
+
+def _keys(*many: Array) -> list[Array]:
+    """Turn ids that may repeat into distinct keys, (id, how often it came before), equal across the arrays."""
+    names = np.unique(np.concatenate(many))
+    longest = max(len(ids) for ids in many)
+    keys = []
+    for ids in many:
+        code = np.searchsorted(names, ids)
+        order = np.argsort(code, kind="stable")
+        first = np.searchsorted(code[order], code[order])
+        nth = np.empty_like(code)
+        nth[order] = np.arange(len(code)) - first
+        keys.append(code * longest + nth)
+    return keys
+
+
+def _seed(random_state: Any) -> int:
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**63))
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def _threads(n_jobs: int | None) -> int:
+    if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, int | np.integer)):
+        raise TypeError(f"n_jobs must be an integer or None, got {n_jobs!r}")
+    if n_jobs == 0:
+        raise ValueError("n_jobs must not be 0: None is one thread, -1 all cores")
+    return int(joblib.effective_n_jobs(n_jobs))
+
+
+class _Watch:
+    """Whoever watches a solve: the printed table and the callback."""
+
+    def __init__(self, verbose: int, callback: Callable[[Record], Any] | None) -> None:
+        self.verbose, self.callback = verbose, callback
+        self.watching = verbose > 0 or callback is not None
+        self.titled = False
+
+    def tell(self, record: Record, certified: bool) -> bool:
+        """Show a record; return whether to stop."""
+        step = 10 ** (len(str(record.iteration)) - 1)
+        if self.verbose > 1 or (self.verbose == 1 and (certified or record.iteration % step == 0)):
+            if not self.titled:
+                print("  pass   visited    active          lower          upper       gap   seconds")
+                self.titled = True
+            print(
+                f"{record.iteration:>6} {record.explored:>9} {record.active:>9} {record.lower:>14.8g} "
+                f"{record.upper:>14.8g} {record.gap:>9.2e} {record.seconds:>9.3f}"
+            )
+        return self.callback is not None and self.callback(record) is True
