@@ -67,8 +67,8 @@ std::unique_ptr<State> dense_state(const nb::handle& rows, double bias, const Sp
 Held hold(nb::object rows, const std::string& kind, Array<double> cost, Array<double> margins, bool squared,
           double bias, MaybeArray<signed char> sign, MaybeArray<Index, 2> pairs, double epsilon,
           MaybeArray<std::int32_t> label, MaybeArray<double, 2> class_loss, MaybeArray<Index> start,
-          MaybeArray<Index> member, MaybeArray<double> mean, MaybeArray<double> variance,
-          MaybeArray<double> lower, MaybeArray<double> upper, std::uint64_t seed) {
+          MaybeArray<Index> member, MaybeArray<double> mean, MaybeArray<double> variance, MaybeArray<double> lower,
+          MaybeArray<double> upper, std::uint64_t seed) {
     expect(cost.size() < (std::size_t(1) << 32), "more than 2**32 examples in one state");
     const Spec spec{kind_of(kind),
                     squared,
@@ -121,9 +121,7 @@ Held hold(nb::object rows, const std::string& kind, Array<double> cost, Array<do
 
 using Vector = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-void fill(Vector& to, std::int64_t n, const char* what) {
-    expect(std::int64_t(to.size()) == n, what);
-}
+void fill(Vector& to, std::int64_t n, const char* what) { expect(std::int64_t(to.size()) == n, what); }
 
 template <class T>
 void bind_validation(nb::module_& m) {
@@ -163,13 +161,14 @@ NB_MODULE(_core, m) {
                 new (self) Held(hold(std::move(rows), kind, cost, margins, squared, bias, sign, pairs, epsilon, label,
                                      class_loss, start, member, mean, variance, lower, upper, seed));
             },
-            nb::arg("rows"), nb::kw_only(), nb::arg("kind"), nb::arg("cost"), nb::arg("margins"),
-            nb::arg("squared"), nb::arg("bias") = 0.0, nb::arg("sign") = nb::none(), nb::arg("pairs") = nb::none(),
+            nb::arg("rows"), nb::kw_only(), nb::arg("kind"), nb::arg("cost"), nb::arg("margins"), nb::arg("squared"),
+            nb::arg("bias") = 0.0, nb::arg("sign") = nb::none(), nb::arg("pairs") = nb::none(),
             nb::arg("epsilon") = 0.0, nb::arg("label") = nb::none(), nb::arg("class_loss") = nb::none(),
             nb::arg("start") = nb::none(), nb::arg("member") = nb::none(), nb::arg("mean") = nb::none(),
             nb::arg("variance") = nb::none(), nb::arg("lower") = nb::none(), nb::arg("upper") = nb::none(),
             nb::arg("seed") = 0)
-        .def("explore", [](Held& self) { self.state->explore(); }, Release())
+        .def(
+            "explore", [](Held& self) { self.state->explore(); }, Release())
         .def(
             "optimize",
             [](Held& self, std::int64_t max_passes, std::int64_t max_visits, double goal, int threads) {

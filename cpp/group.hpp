@@ -14,9 +14,7 @@ namespace dualsvm {
 /// that are alike make the curvature 0 but for rounding, hence its floor.
 inline void maximise(Index m, const double* gram, double* g, double* mass, double sigma, double curve) {
     const Index n = m + 1;
-    const auto at = [&](Index j, Index k) {
-        return sigma * gram[j * n + k] + (j < m && k < m ? curve : 0.0);
-    };
+    const auto at = [&](Index j, Index k) { return sigma * gram[j * n + k] + (j < m && k < m ? curve : 0.0); };
     double first = -1;
     for (Index moves = 0; moves < 20 + 10 * m; ++moves) {
         const Index j = std::max_element(g, g + n) - g;
@@ -70,8 +68,8 @@ struct Group {
     std::vector<double> gram;
     Index largest = 0;
 
-    Group(const Rows& rows, const Index* start, const Index* member, Index n, const double* l,
-          const double* costs, bool squared)
+    Group(const Rows& rows, const Index* start, const Index* member, Index n, const double* l, const double* costs,
+          bool squared)
         : rows(rows),
           start(start),
           member(member),

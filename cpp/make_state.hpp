@@ -15,16 +15,16 @@ struct Spec {
     bool squared;
     Shape shape;
     std::uint64_t seed;
-    const double* cost;                          // one per example
-    const double* margins;                       // single, pairs, group: l, one per row; two_sided: y
-    const signed char* sign;                     // single: +1 or -1, or null
-    const Index* pair;                           // pairs: preferred, other, ...
-    Index n_examples;                            // pairs, group
-    double epsilon;                              // two_sided
-    const std::int32_t* label;                   // multiclass
-    const double* class_loss;                    // multiclass: classes x classes
-    Index n_classes;                             // multiclass
-    const Index *start, *member;                 // group
+    const double* cost;           // one per example
+    const double* margins;        // single, pairs, group: l, one per row; two_sided: y
+    const signed char* sign;      // single: +1 or -1, or null
+    const Index* pair;            // pairs: preferred, other, ...
+    Index n_examples;             // pairs, group
+    double epsilon;               // two_sided
+    const std::int32_t* label;    // multiclass
+    const double* class_loss;     // multiclass: classes x classes
+    Index n_classes;              // multiclass
+    const Index *start, *member;  // group
 };
 
 template <class Rows>

@@ -43,8 +43,8 @@ constexpr std::size_t kAhead = 4;  // how many visits ahead a row is asked for
 
 /// Visits examples in the given order, each time raising the dual over the block as far as it goes.
 template <class Block>
-inline Tally sweep_loop(Block& block, typename Block::Scratch& scratch, const Visits& visits,
-                        const Weights& weights, double sigma) {
+inline Tally sweep_loop(Block& block, typename Block::Scratch& scratch, const Visits& visits, const Weights& weights,
+                        double sigma) {
     Tally tally;
     for (std::size_t p = 0; p < visits.n; ++p) {
         if (p + kAhead < visits.n) block.ahead(visits.examples[p + kAhead]);
@@ -65,8 +65,8 @@ DUALSVM_WIDE Tally sweep_wide(Block& block, typename Block::Scratch& scratch, co
 
 /// Looks at examples at a fixed w, and adds up their losses, and in u what their dual variables make of it.
 template <class Block>
-inline Tally inspect_loop(const Block& block, typename Block::Scratch& scratch, const Visits& visits,
-                          const double* w, const Weights& u) {
+inline Tally inspect_loop(const Block& block, typename Block::Scratch& scratch, const Visits& visits, const double* w,
+                          const Weights& u) {
     Tally tally;
     for (std::size_t p = 0; p < visits.n; ++p) {
         if (p + kAhead < visits.n) block.ahead(visits.examples[p + kAhead]);
@@ -108,12 +108,12 @@ public:
             if (block_.cost(i) > 0) examples_.push_back(std::uint32_t(i));
         calendar_.reset(examples_, std::size_t(block_.size()));
         settle(std::vector<double>(n, 0.0));
+        restart();
     }
 
     void explore() override { calendar_.wake(examples_); }
 
-    std::vector<Pass> optimize(std::int64_t max_passes, std::int64_t max_visits, double goal,
-                               int threads) override {
+    std::vector<Pass> optimize(std::int64_t max_passes, std::int64_t max_visits, double goal, int threads) override {
         std::vector<Pass> passes;
         std::vector<std::uint32_t> due;
         while (std::int64_t(passes.size()) < max_passes && max_visits > 0) {
@@ -122,9 +122,10 @@ public:
             if (due.empty()) break;
             random_.shuffle(due);
             rests_.resize(due.size());
-            const Tally tally = threads > 1 && due.size() >= 64 * std::size_t(threads) ? sweep_shares(due, threads)
-                                                                                       : sweep(due);
+            const Tally tally =
+                threads > 1 && due.size() >= 64 * std::size_t(threads) ? sweep_shares(due, threads) : sweep(due);
             linear_ += tally.linear;
+            blend();
             const double lower = linear_ + conjugate();
             const std::int64_t awake = note(due);
             const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
@@ -136,7 +137,6 @@ public:
     }
 
     Bounds certify(int threads) override {
-        const std::vector<double> at(weights());
         const auto shares = std::size_t(threads);
         std::vector<std::vector<double>> sums(shares, std::vector<double>(v_.size()));
         std::vector<Tally> tallies(shares);
@@ -145,8 +145,8 @@ public:
             auto scratch = block_.scratch();
             double* u = sums[std::size_t(t)].data();
             const auto inspect = wide() ? inspect_wide<Block> : inspect_loop<Block>;
-            tallies[std::size_t(t)] = inspect(block_, scratch, share(examples_, std::size_t(t), shares), at.data(),
-                                              {u, u, nullptr, nullptr, nullptr});
+            tallies[std::size_t(t)] = inspect(block_, scratch, share(examples_, std::size_t(t), shares),
+                                              offer_.data(), {u, u, nullptr, nullptr, nullptr});
         });
         Tally all = tallies[0];
         for (std::size_t t = 1; t < shares; ++t) {
@@ -157,18 +157,19 @@ public:
         note(examples_);
         linear_ = all.linear;
         settle(sums[0]);
-        return {linear_ + conjugate(), distance(at) + all.loss};
+        return {linear_ + conjugate(), distance(offer_) + all.loss};
     }
 
     std::int64_t n_weights() const override { return std::int64_t(v_.size()); }
     std::int64_t n_alpha() const override { return block_.n_alpha(); }
-    void get_weights(double* w) const override { std::copy(weights().begin(), weights().end(), w); }
+    void get_weights(double* w) const override { std::copy(offer_.begin(), offer_.end(), w); }
     void get_alpha(double* alpha) const override {
         for (Index i = 0; i < block_.size(); ++i) block_.get_alpha(i, alpha);
     }
     void set_alpha(const double* alpha, int threads) override {
         for (Index i = 0; i < block_.size(); ++i) block_.set_alpha(i, alpha);
         certify(threads);
+        restart();
     }
 
 private:
@@ -188,6 +189,20 @@ private:
     }
     void clip() {
         for (std::size_t k = 0; k < w_.size(); ++k) w_[k] = std::min(std::max(v_[k], lower_[k]), upper_[k]);
+    }
+
+    /// The weights offered are a running mean of w, mostly over the last ten passes: the primal of w itself goes
+    /// up and down from pass to pass, that of the mean is lower by a half. Clipped, as a mean may round out of the
+    /// box.
+    void blend() {
+        const std::vector<double>& w = weights();
+        const double part = std::max(0.1, 8.0 / (7.0 + double(++blended_)));
+        for (std::size_t k = 0; k < offer_.size(); ++k) offer_[k] += part * (w[k] - offer_[k]);
+        for (std::size_t k = 0; k < w_.size(); ++k) offer_[k] = std::min(std::max(offer_[k], lower_[k]), upper_[k]);
+    }
+    void restart() {
+        offer_ = weights();
+        blended_ = 0;
     }
 
     /// 1/2 (w-m)' S^-1 (w-m)
@@ -263,6 +278,8 @@ private:
     Block block_;
     Random random_;
     std::vector<double> v_, w_, mean_, variance_, lower_, upper_;  // w_ and the bounds empty: nothing is bounded
+    std::vector<double> offer_;                                    // the weights offered to the caller
+    std::int64_t blended_ = 0;                                     // passes blended into them
     std::vector<std::uint32_t> examples_;                          // all that cost something
     Calendar calendar_;
     std::vector<char> rests_;

@@ -22,8 +22,7 @@ public:
     std::uint32_t below(std::uint32_t n) { return std::uint32_t(((next() >> 32) * n) >> 32); }
 
     void shuffle(std::vector<std::uint32_t>& items) {
-        for (std::size_t i = items.size(); i > 1; --i)
-            std::swap(items[i - 1], items[below(std::uint32_t(i))]);
+        for (std::size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[below(std::uint32_t(i))]);
     }
 
 private:

@@ -18,8 +18,7 @@ inline bool wide() {
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
     static const bool yes = [] {
         const char* baseline = std::getenv("DUALSVM_BASELINE");
-        return !(baseline && baseline[0] == '1') && __builtin_cpu_supports("avx2") &&
-               __builtin_cpu_supports("fma");
+        return !(baseline && baseline[0] == '1') && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     }();
     return yes;
 #else

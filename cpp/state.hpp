@@ -43,13 +43,13 @@ public:
     virtual std::vector<Pass> optimize(std::int64_t max_passes, std::int64_t max_visits, double goal,
                                        int threads) = 0;
 
-    /// certify: both bounds, from alpha and the present w alone, in one pass over all examples. Rebuilds v from
-    /// alpha, and wakes the examples that have something to gain.
+    /// certify: the dual of alpha and the primal of the weights offered, in one pass over all examples. Rebuilds v
+    /// from alpha, and wakes the examples that have something to gain.
     virtual Bounds certify(int threads) = 0;
 
     virtual std::int64_t n_weights() const = 0;
     virtual std::int64_t n_alpha() const = 0;
-    virtual void get_weights(double* w) const = 0;
+    virtual void get_weights(double* w) const = 0;  // the weights offered: what certify bounds
     virtual void get_alpha(double* alpha) const = 0;
     virtual void set_alpha(const double* alpha, int threads) = 0;
 };

@@ -40,7 +40,7 @@ enum class CsrCheck : int { canonical = 0, not_canonical = 1, broken = 2 };
 /// increase (else not canonical).
 template <class I>
 CsrCheck check_csr(const I* start, std::size_t n_starts, const I* column, std::size_t n_columns_stored,
-                    std::int64_t n_columns) {
+                   std::int64_t n_columns) {
     if (n_starts == 0 || start[0] != 0) return CsrCheck::broken;
     for (std::size_t i = 1; i < n_starts; ++i)
         if (start[i] < start[i - 1]) return CsrCheck::broken;

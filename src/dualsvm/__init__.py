@@ -1,6 +1,7 @@
 """Support vector machines, solved in the dual, with a proof of how close the answer is to the best one."""
 
-from .problem import Prior, Problem
+from .prior import Prior
+from .problem import Problem
 from .solution import Certificate, Record, Solution
 from .solve import solve
 

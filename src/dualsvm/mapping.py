@@ -29,7 +29,9 @@ from .rows import Array, Rows
 class Mapping(Protocol):
     """What the rest of the library asks of a task. Dual variables come in the shape `alpha_shape`."""
 
-    task: str
+    @property
+    def task(self) -> str:
+        """Name of the task, as the user knows it."""
 
     @property
     def n_examples(self) -> int:
@@ -76,7 +78,7 @@ class _OnePerExample:
         return (width,)
 
     def mass(self, alpha: Array) -> Array:
-        return alpha.reshape(len(alpha), -1).sum(axis=1)
+        return np.asarray(alpha.reshape(len(alpha), -1).sum(axis=1))
 
     def scale(self, alpha: Array, factor: Array) -> Array:
         return alpha * factor.reshape(-1, *[1] * (alpha.ndim - 1))
@@ -127,7 +129,7 @@ class Pairs(_OnePerExample):
 
     def violations(self, rows: Rows, w: Array) -> Array:
         scores = rows.scores(w)
-        return self.margins - (scores[self.pairs[:, 0]] - scores[self.pairs[:, 1]])
+        return np.asarray(self.margins - scores[self.pairs[:, 0]] + scores[self.pairs[:, 1]])
 
     def combine(self, rows: Rows, alpha: Array) -> Array:
         coefficients = np.bincount(self.pairs[:, 0], alpha, minlength=rows.n)
@@ -154,7 +156,7 @@ class TwoSided(_OnePerExample):
         return {"kind": "two_sided", "margins": self.targets, "epsilon": self.epsilon}
 
     def violations(self, rows: Rows, w: Array) -> Array:
-        return np.abs(self.targets - rows.scores(w)) - self.epsilon
+        return np.asarray(np.abs(self.targets - rows.scores(w)) - self.epsilon)
 
     def combine(self, rows: Rows, alpha: Array) -> Array:
         return rows.combine(alpha[:, 0] - alpha[:, 1])

@@ -1,53 +1,17 @@
-"""The one problem that every task maps onto, and the Gaussian prior on its weights."""
+"""The one problem that every task maps onto."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .mapping import Grouped, Mapping, Multiclass, Pairs, Signed, TwoSided
+from .prior import Prior, as_covariance, as_weights
 from .rows import Array, Rows, as_ids, as_number, as_rows, as_vector
 
 Loss = Literal["hinge", "squared_hinge"]
-
-
-@dataclass(frozen=True)
-class Prior:
-    """A Gaussian prior on the weights: the regulariser is ``1/2 (w - mean)' S^-1 (w - mean)``.
-
-    Parameters
-    ----------
-    mean : float or array-like, default None
-        Where the weights are drawn to; a number, or anything that broadcasts to the shape of the
-        weights. None is 0.
-    variance : float or array-like, default None
-        The diagonal of S, all positive; a number, or anything that broadcasts to the shape of the weights.
-        A feature with a large variance is hardly regularised. None is 1.
-    covariance : array-like of shape (n_features, n_features), default None
-        A full, symmetric positive definite S, in place of `variance`. The rows are rotated once, into a dense
-        float64 copy. Bounds on the weights cannot be combined with it. In multiclass problems the weights of
-        every class have this covariance, independently of those of the others.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dualsvm import Prior, Problem, solve
-    >>> X = np.array([[1.0, 0.0], [0.0, 1.0]])
-    >>> problem = Problem.binary(X, [1, -1], prior=Prior(mean=[0.5, 0.0], variance=[1.0, 100.0]))
-    >>> solve(problem, tol=1e-9).w.round(3).tolist()
-    [1.0, -1.0]
-    """
-
-    mean: Any = None
-    variance: Any = None
-    covariance: Any = None
-
-    def __post_init__(self) -> None:
-        if self.variance is not None and self.covariance is not None:
-            raise ValueError("give either variance (a diagonal) or covariance (a full matrix), not both")
 
 
 class Problem:
@@ -223,9 +187,7 @@ class Problem:
         rows = as_rows(X, "X", intercept)
         targets = np.asarray(y)
         if targets.shape != (rows.n,):
-            raise ValueError(
-                f"y must hold one target per row of X, shape ({rows.n},), got shape {targets.shape}"
-            )
+            raise ValueError(f"y must hold one target per row of X, shape ({rows.n},), got shape {targets.shape}")
         epsilon = as_number(epsilon, "epsilon")
         if epsilon < 0:
             raise ValueError(f"epsilon must not be negative, got {epsilon}")
@@ -364,7 +326,9 @@ class Problem:
         if example is not None:
             ids = as_ids(example, "example", mapping.n_examples, "example")
             if len(np.unique(ids)) < len(ids):
-                raise ValueError(f"example must hold distinct ids here: in a {mapping.task} problem no slack is shared")
+                raise ValueError(
+                    f"example must hold distinct ids here: in a {mapping.task} problem no slack is shared"
+                )
         problem._set(rows, mapping, ids, *rest)
         return problem
 
@@ -391,16 +355,16 @@ class Problem:
         if self.cost.min() < 0:
             raise ValueError(f"cost must not be negative, got {self.cost.min()}")
         prior = prior or Prior()
-        self.mean = self._weights(prior.mean, "prior mean")
-        self.variance = self._weights(prior.variance, "prior variance")
+        self.mean = as_weights(prior.mean, "prior mean", self.weight_shape)
+        self.variance = as_weights(prior.variance, "prior variance", self.weight_shape)
         if self.variance is not None and not self.variance.min() > 0:
             raise ValueError(
                 f"prior variance must be positive, got {self.variance.min()}: "
                 "to fix a weight, set its lower and upper bounds to the same value"
             )
-        self.covariance = None if prior.covariance is None else self._covariance(prior.covariance)
-        self.lower = self._weights(lower, "lower", bound=-np.inf)
-        self.upper = self._weights(upper, "upper", bound=np.inf)
+        self.covariance = as_covariance(prior.covariance, view.width)
+        self.lower = as_weights(lower, "lower", self.weight_shape, free=-np.inf)
+        self.upper = as_weights(upper, "upper", self.weight_shape, free=np.inf)
         if self.lower is not None and self.upper is not None and (self.lower > self.upper).any():
             at = tuple(int(k) for k in np.argwhere(self.lower > self.upper)[0])
             raise ValueError(
@@ -440,52 +404,6 @@ class Problem:
     def __repr__(self) -> str:
         kind = "x".join(map(str, self.rows.shape))
         return f"<Problem: {self.task}, {self.n_examples} examples, {kind} {self.rows.dtype} rows, {self.loss}>"
-
-    def _weights(self, value: ArrayLike | None, name: str, bound: float | None = None) -> Array | None:
-        """Return a quantity given for the weights in their shape; as a bound it may be infinite on its own side."""
-        if value is None:
-            return None
-        array = np.asarray(value)
-        if array.dtype.kind not in "fiub":
-            raise ValueError(f"{name} must hold real numbers, got dtype {array.dtype}")
-        array = array.astype(np.float64)
-        if bound is None and not np.isfinite(array).all():
-            raise ValueError(f"{name} contains NaN or infinity: every entry must be a finite number")
-        if bound is not None and not (np.isfinite(array) | (array == bound)).all():
-            raise ValueError(f"{name} must hold finite numbers, or {bound} where a weight is free")
-        try:
-            array = np.broadcast_to(array, self.weight_shape)
-        except ValueError:
-            raise ValueError(
-                f"{name} must be one number or have the shape of the weights, {self.weight_shape}, "
-                f"got shape {array.shape}"
-            ) from None
-        if bound is not None and (array == bound).all():
-            return None
-        return np.ascontiguousarray(array)
-
-    def _covariance(self, value: ArrayLike) -> Array:
-        array = np.asarray(value)
-        d = self.view.width
-        if array.dtype.kind not in "fiub" or array.shape != (d, d):
-            raise ValueError(
-                f"prior covariance must be a real matrix of shape ({d}, {d}), got {array.dtype} of shape {array.shape}"
-            )
-        array = array.astype(np.float64)
-        if not np.isfinite(array).all():
-            raise ValueError("prior covariance contains NaN or infinity")
-        if not np.allclose(array, array.T, rtol=1e-10, atol=1e-10 * np.abs(array).max()):
-            raise ValueError("prior covariance must be symmetric")
-        array = (array + array.T) / 2
-        try:
-            np.linalg.cholesky(array)
-        except np.linalg.LinAlgError:
-            smallest = np.linalg.eigvalsh(array)[0]
-            raise ValueError(
-                f"prior covariance must be positive definite, but its smallest eigenvalue is {smallest:.3g}: "
-                "add a small multiple of the identity"
-            ) from None
-        return array
 
 
 def _sample(values: Array) -> str:

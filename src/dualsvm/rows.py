@@ -8,10 +8,11 @@ from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from . import _core
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = NDArray[Any]
 
 _CHUNK = 1 << 20  # numbers turned into float64 at a time by the plain numpy products
 
@@ -79,11 +80,8 @@ def as_rows(rows: Any, name: str = "rows", bias: float = 0.0) -> Rows:
         raise ValueError(f"{name} has no rows (shape {matrix.shape}): give at least one")
     if matrix.shape[1] == 0 and bias == 0:
         raise ValueError(f"{name} has no columns (shape {matrix.shape}): give at least one feature")
-    values = matrix.data if sp.issparse(matrix) else matrix.reshape(-1)
-    if not _core.all_finite(values):
-        raise ValueError(
-            f"{name} contains NaN, infinity or a number beyond 1e150: replace or remove those entries"
-        )
+    if not _core.all_finite(cast(Any, matrix).data if sp.issparse(matrix) else matrix.reshape(-1)):
+        raise ValueError(f"{name} contains NaN, infinity or a number beyond 1e150: replace or remove those entries")
     return Rows(matrix, bias)
 
 
@@ -119,9 +117,7 @@ def _sparse(rows: Any, name: str) -> Any:
 
 def _float_dtype(dtype: np.dtype[Any], name: str) -> type[np.float32] | type[np.float64]:
     if dtype.kind not in "fiub":
-        raise ValueError(
-            f"{name} must hold real numbers, got dtype {dtype}: convert it to float32 or float64 first"
-        )
+        raise ValueError(f"{name} must hold real numbers, got dtype {dtype}: convert it to float32 or float64 first")
     return np.float32 if dtype.kind == "f" and dtype.itemsize <= 4 else np.float64
 
 
@@ -154,4 +150,4 @@ def as_ids(values: Any, name: str, n: int, per: str) -> Array:
         raise ValueError(f"{name} must hold one integer per {per}, shape ({n},), got shape {array.shape}")
     if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
         raise ValueError(f"{name} contains integers beyond 2**63 - 1")
-    return cast(Array, np.ascontiguousarray(array, dtype=np.int64))
+    return np.ascontiguousarray(array, dtype=np.int64)

@@ -200,7 +200,7 @@ class Solution:
                     raise ValueError("written by another version of dualsvm, or by something else")
                 table = file["history"].reshape(-1, len(fields(Record)))
                 history = [Record(int(r[0]), int(r[1]), int(r[2]), *map(float, r[3:])) for r in table]
-                ids = file["ids"] if "ids" in file else None
+                ids = file.get("ids")
                 return cls(w=file["w"], alpha=file["alpha"], history=history, ids=ids, **meta)
         except OSError:
             raise
@@ -217,10 +217,7 @@ def _umask() -> int:
 def feasible(problem: Problem, alpha: Array) -> Array:
     """Return the dual variables, clipped at 0 and scaled down where they exceed their cap."""
     alpha = np.maximum(alpha, 0.0)
-    if problem.loss == "squared_hinge":
-        cap = np.where(problem.cost > 0, np.inf, 0.0)
-    else:
-        cap = problem.cost
+    cap = np.where(problem.cost > 0, np.inf, 0.0) if problem.loss == "squared_hinge" else problem.cost
     mass = problem.mapping.mass(alpha)
     over = mass > cap
     if over.any():

@@ -20,7 +20,7 @@ from .rows import Array, as_number
 from .solution import Record, Solution, feasible, relative_gap
 
 _WORK = 1e8  # numbers read in one call of the kernel, about: short enough for Ctrl-C, long enough to be cheap
-_COARSE = 0.2  # certify again when the gap has come down to this part of the last certified one
+_COARSE = 0.1  # certify again when the gap has come down to this part of the last certified one
 _CLASSES = 4  # the kernel pads the classes of a multiclass problem to a multiple of this
 
 
@@ -220,9 +220,7 @@ class _Run:
         for visited, awake, lower, gap, seconds in self.state.optimize(max_passes, goal):
             before += seconds
             estimate = relative_gap(lower, lower + gap)
-            self.history.append(
-                Record(self.n_iter + 1, visited, awake, lower, self.upper, estimate, before)
-            )
+            self.history.append(Record(self.n_iter + 1, visited, awake, lower, self.upper, estimate, before))
 
     def certify(self) -> float:
         """Certify the present state; return the estimate of the gap at which to do so again."""
