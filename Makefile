@@ -12,10 +12,10 @@ TESTS ?= tests
 demo: .venv/installed
 	$(BIN)/python examples/demo.py
 
-test: lint
+test: .venv/installed lint
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(TESTS) --pyargs dualsvm
 
-lint: .venv/tools
+lint: .venv/installed .venv/tools
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -26,7 +26,7 @@ format: .venv/tools
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(CPP)
 
-bench: .venv/bench
+bench: .venv/installed .venv/bench
 	$(BIN)/python -m benchmarks core
 
 # The kernel with the address and undefined-behaviour sanitizers, under the tests that drive it.
@@ -52,11 +52,11 @@ SANITIZED ?= tests/test_kernel.py tests/test_properties.py tests/test_input.py
 	$(PIP) install --no-build-isolation .
 	@touch $@
 
-.venv/tools: .venv/installed pyproject.toml
+.venv/tools: pyproject.toml | .venv/installed
 	$(PIP) install --no-build-isolation ".[test,lint]"
 	@touch $@
 
-.venv/bench: .venv/installed pyproject.toml
+.venv/bench: pyproject.toml | .venv/installed
 	$(PIP) install --no-build-isolation ".[bench]"
 	@touch $@
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <system_error>
 #include <thread>
 
 #include "block.hpp"
@@ -11,12 +12,18 @@
 
 namespace dualsvm {
 
-/// Runs f(0) .. f(n-1), each on a thread of its own.
+/// Runs f(0) .. f(n-1), each on a thread of its own where the system gives one. f must not throw.
 template <class F>
-void parallel(int n, F&& f) {
+void parallel(std::size_t n, F&& f) {
     std::vector<std::thread> threads;
-    threads.reserve(std::size_t(n));
-    for (int t = 1; t < n; ++t) threads.emplace_back([&f, t] { f(t); });
+    threads.reserve(n);
+    for (std::size_t t = 1; t < n; ++t) {
+        try {
+            threads.emplace_back([&f, t] { f(t); });
+        } catch (const std::system_error&) {
+            f(t);
+        }
+    }
     f(0);
     for (auto& thread : threads) thread.join();
 }
@@ -122,8 +129,8 @@ public:
             if (due.empty()) break;
             random_.shuffle(due);
             rests_.resize(due.size());
-            const Tally tally =
-                threads > 1 && due.size() >= 64 * std::size_t(threads) ? sweep_shares(due, threads) : sweep(due);
+            const std::size_t shares = shares_of(due, threads);
+            const Tally tally = shares > 1 ? sweep_shares(due, shares) : sweep(due);
             linear_ += tally.linear;
             blend();
             const double lower = linear_ + conjugate();
@@ -137,16 +144,16 @@ public:
     }
 
     Bounds certify(int threads) override {
-        const auto shares = std::size_t(threads);
+        const std::size_t shares = shares_of(examples_, threads);
         std::vector<std::vector<double>> sums(shares, std::vector<double>(v_.size()));
         std::vector<Tally> tallies(shares);
+        auto scratches = scratch(shares);
         rests_.resize(examples_.size());
-        parallel(threads, [&](int t) {
-            auto scratch = block_.scratch();
-            double* u = sums[std::size_t(t)].data();
+        parallel(shares, [&](std::size_t t) {
             const auto inspect = wide() ? inspect_wide<Block> : inspect_loop<Block>;
-            tallies[std::size_t(t)] = inspect(block_, scratch, share(examples_, std::size_t(t), shares),
-                                              offer_.data(), {u, u, nullptr, nullptr, nullptr});
+            double* u = sums[t].data();
+            tallies[t] = inspect(block_, scratches[t], share(examples_, t, shares), offer_.data(),
+                                 {u, u, nullptr, nullptr, nullptr});
         });
         Tally all = tallies[0];
         for (std::size_t t = 1; t < shares; ++t) {
@@ -228,6 +235,17 @@ private:
         return sum;
     }
 
+    /// How many threads are worth having for these examples.
+    static std::size_t shares_of(const std::vector<std::uint32_t>& examples, int threads) {
+        constexpr std::size_t least = 64;
+        return std::max<std::size_t>(1, std::min<std::size_t>(std::size_t(threads), examples.size() / least));
+    }
+    auto scratch(std::size_t shares) const {
+        std::vector<typename Block::Scratch> many;
+        for (std::size_t t = 0; t < shares; ++t) many.push_back(block_.scratch());
+        return many;
+    }
+
     /// The share of thread t among `shares`, with room for its notes.
     Visits share(const std::vector<std::uint32_t>& examples, std::size_t t, std::size_t shares) {
         const std::size_t from = examples.size() * t / shares, to = examples.size() * (t + 1) / shares;
@@ -254,22 +272,20 @@ private:
     /// steps are long, against a curvature K times as large. Then the sum of all steps leads to the mean of the
     /// copies, and as the quadratic part F of the dual is convex, F(mean) <= mean of F(copies): adding up what the
     /// threads found never lowers the dual (the argument of CoCoA+).
-    Tally sweep_shares(const std::vector<std::uint32_t>& due, int threads) {
-        const auto shares = std::size_t(threads);
+    Tally sweep_shares(const std::vector<std::uint32_t>& due, std::size_t shares) {
         std::vector<std::vector<double>> vs(shares, v_), ws(shares, w_);
         std::vector<Tally> tallies(shares);
-        parallel(threads, [&](int thread) {
-            const auto t = std::size_t(thread);
-            auto scratch = block_.scratch();
+        auto scratches = scratch(shares);
+        parallel(shares, [&](std::size_t t) {
             const auto run = wide() ? sweep_wide<Block> : sweep_loop<Block>;
-            tallies[t] = run(block_, scratch, share(due, t, shares), moving(vs[t], ws[t]), double(threads));
+            tallies[t] = run(block_, scratches[t], share(due, t, shares), moving(vs[t], ws[t]), double(shares));
         });
         Tally all;
         for (const Tally& tally : tallies) all += tally;
         for (std::size_t k = 0; k < v_.size(); ++k) {
             double sum = 0;
             for (std::size_t t = 0; t < shares; ++t) sum += vs[t][k] - v_[k];
-            v_[k] += sum / double(threads);
+            v_[k] += sum / double(shares);
         }
         clip();
         return all;

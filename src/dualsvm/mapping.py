@@ -181,12 +181,7 @@ class Multiclass(_OnePerExample):
         return (len(self.class_loss), width)
 
     def kernel(self) -> dict[str, Any]:
-        return {
-            "kind": "multiclass",
-            "margins": np.empty(0),
-            "label": self.labels,
-            "class_loss": self.class_loss,
-        }
+        return {"kind": "multiclass", "label": self.labels, "class_loss": self.class_loss}
 
     def violations(self, rows: Rows, w: Array) -> Array:
         scores = rows.scores(np.ascontiguousarray(w.T))

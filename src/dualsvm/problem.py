@@ -83,7 +83,7 @@ class Problem:
         l = as_vector(margins, "margins", view.n, "row")  # noqa: E741 - the name of the mathematics
         ids = None if example is None else as_ids(example, "example", view.n, "row")
         mapping: Mapping = Signed(l, None, "rows")
-        if ids is not None:
+        if ids is not None and not (np.diff(ids) > 0).all():
             _, inverse, count = np.unique(ids, return_inverse=True, return_counts=True)
             member = np.argsort(inverse.reshape(-1), kind="stable").astype(np.int64)
             mapping = Grouped(l, np.concatenate([[0], np.cumsum(count)]).astype(np.int64), member)

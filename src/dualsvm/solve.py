@@ -21,7 +21,7 @@ from .solution import Record, Solution, feasible, relative_gap
 
 _WORK = 1e8  # numbers read in one call of the kernel, about: short enough for Ctrl-C, long enough to be cheap
 _COARSE = 0.1  # certify again when the gap has come down to this part of the last certified one
-_CLASSES = 4  # the kernel pads the classes of a multiclass problem to a multiple of this
+_LANES = 4  # the kernel pads the classes of a multiclass problem to a multiple of this
 
 
 def solve(
@@ -123,6 +123,8 @@ class State:
         self.problem = problem
         self.threads = threads
         self._rotation: Array | None = None
+        self._classes = problem.weight_shape[0] if len(problem.weight_shape) == 2 else 0
+        self._padded = -(-self._classes // _LANES) * _LANES
         rows, mean, variance = problem.view, problem.mean, problem.variance
         if problem.covariance is not None:
             # w = L z with S = L L': for z the prior is the identity, around L^-1 m, and rows become rows @ L
@@ -130,18 +132,18 @@ class State:
             rows = rows.times(self._rotation)
             if mean is not None:
                 mean = solve_triangular(self._rotation, mean.T, lower=True).T
-        self._kernel = _core.State(
-            rows.kernel,
-            bias=rows.bias,
-            cost=problem.cost,
-            squared=problem.loss == "squared_hinge",
-            mean=self._inward(mean, 0.0),
-            variance=self._inward(variance, 1.0),
-            lower=self._inward(problem.lower, -np.inf),
-            upper=self._inward(problem.upper, np.inf),
-            seed=seed,
-            **problem.mapping.kernel(),
-        )
+        spec = {
+            "n_weights": rows.width * (self._padded if self._classes else 1),
+            "bias": rows.bias,
+            "cost": problem.cost,
+            "squared": problem.loss == "squared_hinge",
+            "mean": self._inward(mean, 0.0),
+            "variance": self._inward(variance, 1.0),
+            "lower": self._inward(problem.lower, -np.inf),
+            "upper": self._inward(problem.upper, np.inf),
+            "seed": seed,
+        }
+        self._kernel = _core.State(rows.kernel, spec | problem.mapping.kernel())
         if alpha is not None:
             self._kernel.set_alpha(np.ascontiguousarray(alpha, dtype=np.float64).reshape(-1), threads)
 
@@ -152,8 +154,7 @@ class State:
     def optimize(self, max_passes: int, goal: float) -> list[tuple[int, int, float, float, float]]:
         """Run passes; return for each (visited, awake, dual, estimate of the absolute gap, seconds)."""
         matrix = self.problem.rows
-        classes = self.problem.weight_shape[0] if len(self.problem.weight_shape) == 2 else 1
-        numbers = (matrix.nnz if issparse(matrix) else matrix.size) * classes
+        numbers = (matrix.nnz if issparse(matrix) else matrix.size) * max(1, self._classes)
         max_visits = max(1, int(_WORK * self.problem.n_examples / max(1, numbers)))
         return self._kernel.optimize(max_passes, max_visits, goal, self.threads)
 
@@ -165,10 +166,7 @@ class State:
         """Return the present weights, in the shape that the user sees."""
         flat = np.empty(self._kernel.n_weights)
         self._kernel.get_weights(flat)
-        shape = self.problem.weight_shape
-        w = flat
-        if len(shape) == 2:
-            w = np.ascontiguousarray(flat.reshape(shape[1], -1)[:, : shape[0]].T)
+        w = np.ascontiguousarray(flat.reshape(-1, self._padded)[:, : self._classes].T) if self._classes else flat
         return w if self._rotation is None else w @ self._rotation.T
 
     def alpha(self) -> Array:
@@ -179,11 +177,10 @@ class State:
 
     def _inward(self, value: Array | None, filler: float) -> Array | None:
         """Lay out a quantity of the weights as the kernel does: features x classes, the classes padded."""
-        if value is None or value.ndim == 1:
+        if value is None or not self._classes:
             return value
-        classes, width = value.shape
-        out = np.full((width, -(-classes // _CLASSES) * _CLASSES), filler)
-        out[:, :classes] = value.T
+        out = np.full((value.shape[1], self._padded), filler)
+        out[:, : self._classes] = value.T
         return out.reshape(-1)
 
 
