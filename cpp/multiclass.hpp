@@ -15,7 +15,6 @@ namespace dualsvm {
 /// after round, as classes fall below their bound.
 template <class Rows>
 struct Multiclass {
-    static constexpr Index kLanes = 4;  // classes are padded to a multiple of this
     struct Scratch {
         std::vector<double> g, d, mass, h;
     };
@@ -41,7 +40,7 @@ struct Multiclass {
           alpha(std::size_t(rows.size() * classes)),
           norms(std::size_t(rows.size()), -1.0) {}
 
-    static Index padded(Index classes) { return (classes + kLanes - 1) / kLanes * kLanes; }
+    static Index padded(Index classes) { return (classes + kLane - 1) / kLane * kLane; }
     Index size() const { return rows.size(); }
     Index n_weights() const { return rows.width() * stride; }
     Index n_alpha() const { return size() * classes; }
@@ -162,19 +161,25 @@ private:
     template <class F>
     void run(Index i, const double* table, double* out, F f) const {
         Index j = 0;
-        for (; j + 16 <= stride; j += 16) run_part<16>(i, table + j, out + j, f);
-        for (; j + 8 <= stride; j += 8) run_part<8>(i, table + j, out + j, f);
-        for (; j + 4 <= stride; j += 4) run_part<4>(i, table + j, out + j, f);
+        for (; j + 4 * kLane <= stride; j += 4 * kLane) run_part<4>(i, table + j, out + j, f);
+        switch ((stride - j) / kLane) {
+            case 3:
+                return run_part<3>(i, table + j, out + j, f);
+            case 2:
+                return run_part<2>(i, table + j, out + j, f);
+            case 1:
+                return run_part<1>(i, table + j, out + j, f);
+        }
     }
     template <int N, class F>
     void run_part(Index i, const double* table, double* out, F f) const {
-        double sums[N] = {};
+        Lane sums[N] = {};
         rows.each(i, [&](Index k, double x) {
             const double value = f(x);
             const double* row = table + k * stride;
-            for (int j = 0; j < N; ++j) sums[j] += value * row[j];
+            for (int j = 0; j < N; ++j) sums[j] += value * load(row + j * kLane);
         });
-        std::copy_n(sums, N, out);
+        for (int j = 0; j < N; ++j) lane(out + j * kLane) = sums[j];
     }
 
     void curvatures(Index i, const double* s, double sigma, double* h) {
@@ -229,8 +234,7 @@ private:
         }
         rows.each(i, [&](Index k, double x) {
             double* row = v + k * stride;
-#pragma omp simd
-            for (Index j = 0; j < stride; ++j) row[j] += x * d[j];
+            for (Index j = 0; j < stride; j += kLane) lane(row + j) += x * load(d + j);
         });
     }
 };

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "simd.hpp"
+
 // Row views. A row is a feature vector x; every view offers the same verbs, so that nothing above this
 // file knows whether rows are dense or sparse, float or double:
 //   dot(i, w) = w.x_i      add(i, a, weights): v += a S x_i      norm(i, s) = x_i' S x_i
-//   inner(i, j, s) = x_i' S x_j      each(i, f): f(k, x_ik) for every stored entry
+//   inner(i, j, s) = x_i' S x_j      each(i, f): f(k, x_ik) wherever x_ik is not 0
 //   merge(i, j, f): f(k, x_ik, x_jk) for every k that either row stores
 // `bias`, where it is not zero, is the value of a constant feature behind the last stored column.
 
@@ -52,15 +54,18 @@ struct Dense {
 
     double dot(Index i, const double* w) const {
         const T* r = row(i);
-        constexpr int lanes = 16;  // independent sums, so that additions overlap
-        double sums[lanes] = {};
+        Lane a{}, b{}, c{}, e{};  // independent sums, so that additions overlap
         Index k = 0;
-        for (; k + lanes <= d; k += lanes)
-            for (int j = 0; j < lanes; ++j) sums[j] += double(r[k + j]) * w[k + j];
+        for (; k + 4 * kLane <= d; k += 4 * kLane) {
+            a += load(r + k) * load(w + k);
+            b += load(r + k + kLane) * load(w + k + kLane);
+            c += load(r + k + 2 * kLane) * load(w + k + 2 * kLane);
+            e += load(r + k + 3 * kLane) * load(w + k + 3 * kLane);
+        }
         double sum = bias != 0 ? bias * w[d] : 0.0;
         for (; k < d; ++k) sum += double(r[k]) * w[k];
-        for (int j = 0; j < lanes; ++j) sum += sums[j];
-        return sum;
+        const Lane all = (a + b) + (c + e);
+        return sum + (all[0] + all[1]) + (all[2] + all[3]);
     }
 
     void add(Index i, double a, const Weights& t) const {
@@ -100,7 +105,8 @@ struct Dense {
     template <class F>
     void each(Index i, F&& f) const {
         const T* r = row(i);
-        for (Index k = 0; k < d; ++k) f(k, double(r[k]));
+        for (Index k = 0; k < d; ++k)
+            if (r[k] != 0) f(k, double(r[k]));
         if (bias != 0) f(d, bias);
     }
 

@@ -13,6 +13,15 @@
 
 namespace dualsvm {
 
+/// Four doubles in a vector register, or in two where registers are narrower. GCC and Clang understand both.
+using Lane = double __attribute__((vector_size(32), aligned(8), may_alias));
+using FloatLane = float __attribute__((vector_size(16), aligned(4), may_alias));
+constexpr int kLane = 4;
+
+inline Lane& lane(double* p) { return *reinterpret_cast<Lane*>(p); }
+inline Lane load(const double* p) { return *reinterpret_cast<const Lane*>(p); }
+inline Lane load(const float* p) { return __builtin_convertvector(*reinterpret_cast<const FloatLane*>(p), Lane); }
+
 /// Whether the wide loops run here. DUALSVM_BASELINE=1 in the environment turns them off.
 inline bool wide() {
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
