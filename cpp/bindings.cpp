@@ -64,7 +64,7 @@ std::unique_ptr<State> sparse_state(const nb::tuple& parts, double bias, const S
 
 template <class T>
 std::unique_ptr<State> sparse_state(const nb::tuple& parts, double bias, const Spec& spec) {
-    const bool wide_index = nb::cast<nb::ndarray<>>(parts[1]).dtype() == nb::dtype<std::int64_t>();
+    const bool wide_index = nb::cast<nb::ndarray<nb::ro>>(parts[1]).dtype() == nb::dtype<std::int64_t>();
     return wide_index ? sparse_state<T, std::int64_t>(parts, bias, spec)
                       : sparse_state<T, std::int32_t>(parts, bias, spec);
 }
@@ -106,7 +106,7 @@ struct Held {
         const auto bias = nb::cast<double>(spec["bias"]);
         const bool sparse = nb::isinstance<nb::tuple>(rows);
         const auto parts = sparse ? nb::cast<nb::tuple>(rows) : nb::tuple();
-        const auto values = nb::cast<nb::ndarray<>>(sparse ? nb::object(parts[0]) : rows);
+        const auto values = nb::cast<nb::ndarray<nb::ro>>(sparse ? nb::object(parts[0]) : rows);
         if (values.dtype() == nb::dtype<float>())
             state = sparse ? sparse_state<float>(parts, bias, s) : dense_state<float>(rows, bias, s);
         else
@@ -173,9 +173,14 @@ NB_MODULE(_core, m) {
                  expect(std::int64_t(alpha.size()) == self.state->n_alpha(), "alpha of another length");
                  self.state->get_alpha(alpha.data());
              })
-        .def("set_alpha", [](Held& self, const Array<double>& alpha, int threads) {
-            expect(std::int64_t(alpha.size()) == self.state->n_alpha(), "alpha of another length");
-            nb::gil_scoped_release release;
-            self.state->set_alpha(alpha.data(), threads);
+        .def("set_alpha",
+             [](Held& self, const Array<double>& alpha, int threads) {
+                 expect(std::int64_t(alpha.size()) == self.state->n_alpha(), "alpha of another length");
+                 nb::gil_scoped_release release;
+                 self.state->set_alpha(alpha.data(), threads);
+             })
+        .def("set_weights", [](Held& self, const Array<double>& w) {
+            expect(std::int64_t(w.size()) == self.state->n_weights(), "weights of another length");
+            self.state->set_weights(w.data());
         });
 }

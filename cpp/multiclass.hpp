@@ -11,12 +11,12 @@ namespace dualsvm {
 ///
 /// Let d_j be the change of alpha_j and d_y = -sum of the others: what the slack gives. The dual over the block
 /// is sum_j g_j d_j - h_j/2 d_j^2 over all classes, with g_y = 0, h_j = x' S_j x, sum_j d_j = 0 and
-/// d_j >= -mass_j. Its maximum has d_j = max(-mass_j, (g_j - theta) / h_j), and theta grows, round
-/// after round, as classes fall below their bound.
+/// d_j >= -mass_j; `share` finds its maximum.
 template <class Rows>
 struct Multiclass {
     struct Scratch {
         std::vector<double> g, d, mass, h;
+        std::vector<Index> free;
     };
 
     Rows rows;
@@ -47,7 +47,8 @@ struct Multiclass {
     double cost(Index i) const { return costs[i]; }
     Scratch scratch() const {
         const auto n = std::size_t(stride);
-        return {std::vector<double>(n), std::vector<double>(n), std::vector<double>(n), std::vector<double>(n)};
+        const std::vector<double> zeros(n);
+        return {zeros, zeros, zeros, zeros, std::vector<Index>(n)};
     }
     void ahead(Index i) const {
         prefetch(&alpha[i * classes]);
@@ -86,22 +87,23 @@ struct Multiclass {
         curvatures(i, weights.s, sigma, t.h.data());
         double* d = t.d.data();
         const Index y = label[i];
-        if (t.h[0] > 0) {
-            t.h[y] += curve;
-            share(t.g.data(), t.h.data(), t.mass.data(), d);
-        } else {
-            zero_row(i, curve, t);
-        }
+        t.h[y] += curve;
+        share(t);
         const double* l = class_loss + y * classes;
         double* a = &alpha[i * classes];
         double gain = 0, before = 0, after = 0;
         d[y] = 0;
         for (Index j = 0; j < classes; ++j) {
             before += a[j];
-            const double to = std::max(a[j] + d[j], 0.0);
-            d[j] = to - a[j];
-            a[j] = to;
-            after += a[j];
+            t.mass[j] = std::max(a[j] + d[j], 0.0);
+            after += t.mass[j];
+        }
+        // tiny curvatures make long steps, and those may round past the cap
+        const double fit = !squared && after > costs[i] ? costs[i] / after : 1.0;
+        after *= fit;
+        for (Index j = 0; j < classes; ++j) {
+            d[j] = fit * t.mass[j] - a[j];
+            a[j] = fit * t.mass[j];
             gain += l[j] * d[j];
         }
         // x = phi(y) - phi(j): class j loses what it gains in alpha, the true class receives the sum
@@ -143,20 +145,6 @@ struct Multiclass {
     void get_alpha(Index i, double* to) const { std::copy_n(&alpha[i * classes], classes, to + i * classes); }
 
 private:
-    /// A row of zeros moves no weight: all that the example may pay goes to its worst offender.
-    void zero_row(Index i, double curve, Scratch& t) const {
-        const Index y = label[i];
-        Index worst = -1;
-        double total = 0;
-        for (Index j = 0; j < classes; ++j) {
-            t.d[j] = j == y ? 0.0 : -t.mass[j];
-            total -= t.d[j];
-            if (j != y && (worst < 0 || t.g[j] > t.g[worst])) worst = j;
-        }
-        const double g = t.g[worst] + total * curve;
-        if (g > 0) t.d[worst] += squared ? g / curve : costs[i];
-    }
-
     /// out_j = sum_k f(x_ik) table[k, j], a few vectors of classes at a time so that the sums stay in registers.
     template <class F>
     void run(Index i, const double* table, double* out, F f) const {
@@ -189,26 +177,43 @@ private:
             if (norms[i] < 0) norms[i] = rows.norm(i, nullptr);
             std::fill(h, h + stride, norms[i]);
         }
-        for (Index j = 0; j < stride; ++j) h[j] *= sigma;
+        for (Index j = 0; j < stride; ++j) h[j] = std::max(sigma * h[j], 1e-290);  // a row of zeros: next to nothing
     }
 
-    /// Maximises sum_j g_j d_j - h_j/2 d_j^2 over sum_j d_j = 0, d_j >= -mass_j.
-    void share(const double* g, const double* h, const double* mass, double* d) const {
-        double theta = -kInfinity;
-        for (;;) {
-            double sum = 0, slope = 0;
-            for (Index j = 0; j < classes; ++j) {
-                if (g[j] - theta > -mass[j] * h[j]) {
-                    sum += g[j] / h[j];
-                    slope += 1 / h[j];
+    /// Maximises sum_j g_j d_j - h_j/2 d_j^2 over sum_j d_j = 0, d_j >= -mass_j. Classes that fall below their bound
+    /// are clipped there for good; what they give up, M, goes to the others:
+    ///     d_j = (g_j - mean g) / h_j + M / (h_j sum_k 1/h_k),     the mean weighted by 1/h
+    /// With tiny rows a rounding error of the mean, divided by h, would be larger than the whole mass: so gradients
+    /// are counted from that of the class with the smallest h, where the error would count most.
+    void share(Scratch& t) const {
+        const double *g = t.g.data(), *h = t.h.data(), *mass = t.mass.data();
+        Index* free = t.free.data();
+        double given = 0;
+        Index n = classes;
+        for (Index j = 0; j < n; ++j) free[j] = j;
+        for (Index before = n + 1; n < before;) {
+            before = n;
+            const Index first = *std::min_element(
+                free, free + n, [&](Index j, Index k) { return h[j] < h[k] || (h[j] == h[k] && g[j] > g[k]); });
+            double sum = 0, weight = 0;
+            for (Index q = 0; q < n; ++q) {
+                const double part = h[first] / h[free[q]];
+                sum += (g[free[q]] - g[first]) * part;
+                weight += part;
+            }
+            const double mean = sum / weight, gift = given / weight;
+            n = 0;
+            for (Index q = 0; q < before; ++q) {
+                const Index j = free[q];
+                t.d[j] = (g[j] - g[first] - mean) / h[j] + gift * (h[first] / h[j]);
+                if (t.d[j] < -mass[j]) {
+                    t.d[j] = -mass[j];
+                    given += mass[j];
                 } else {
-                    sum -= mass[j];
+                    free[n++] = j;
                 }
             }
-            if (!(slope > 0 && sum / slope > theta)) break;
-            theta = sum / slope;
         }
-        for (Index j = 0; j < classes; ++j) d[j] = std::max(-mass[j], (g[j] - theta) / h[j]);
     }
 
     /// v[:, j] += d_j S x for every class.

@@ -164,7 +164,9 @@ public:
         note(examples_);
         linear_ = all.linear;
         settle(sums[0]);
-        return {linear_ + conjugate(), distance(offer_) + all.loss};
+        const Bounds bounds{linear_ + conjugate(), distance(offer_) + all.loss};
+        if (foreign_) restart();
+        return bounds;
     }
 
     std::int64_t n_weights() const override { return std::int64_t(v_.size()); }
@@ -177,6 +179,10 @@ public:
         for (Index i = 0; i < block_.size(); ++i) block_.set_alpha(i, alpha);
         certify(threads);
         restart();
+    }
+    void set_weights(const double* w) override {
+        offer_.assign(w, w + v_.size());
+        foreign_ = true;
     }
 
 private:
@@ -210,6 +216,7 @@ private:
     void restart() {
         offer_ = weights();
         blended_ = 0;
+        foreign_ = false;
     }
 
     /// 1/2 (w-m)' S^-1 (w-m)
@@ -296,6 +303,7 @@ private:
     std::vector<double> v_, w_, mean_, variance_, lower_, upper_;  // w_ and the bounds empty: nothing is bounded
     std::vector<double> offer_;                                    // the weights offered to the caller
     std::int64_t blended_ = 0;                                     // passes blended into them
+    bool foreign_ = false;                                         // they came from outside
     std::vector<std::uint32_t> examples_;                          // all that cost something
     Calendar calendar_;
     std::vector<char> rests_;

@@ -52,6 +52,7 @@ public:
     virtual void get_weights(double* w) const = 0;  // the weights offered: what certify bounds
     virtual void get_alpha(double* alpha) const = 0;
     virtual void set_alpha(const double* alpha, int threads) = 0;
+    virtual void set_weights(const double* w) = 0;  // within their bounds; what the next certify bounds
 };
 
 }  // namespace dualsvm

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .rows import Array
+from .rows import LIMIT, Array
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,11 @@ def as_weights(value: ArrayLike | None, name: str, shape: tuple[int, ...], free:
     if array.dtype.kind not in "fiub":
         raise ValueError(f"{name} must hold real numbers, got dtype {array.dtype}")
     array = array.astype(np.float64)
-    if free is None and not np.isfinite(array).all():
-        raise ValueError(f"{name} contains NaN or infinity: every entry must be a finite number")
-    if free is not None and not (np.isfinite(array) | (array == free)).all():
-        raise ValueError(f"{name} must hold finite numbers, or {free} where a weight is free")
+    good = np.abs(array) <= LIMIT
+    if free is None and not good.all():
+        raise ValueError(f"{name} contains NaN, infinity or a number beyond 1e150: replace those entries")
+    if free is not None and not (good | (array == free)).all():
+        raise ValueError(f"{name} must hold finite numbers, of 1e150 at most, or {free} where a weight is free")
     try:
         array = np.broadcast_to(array, shape)
     except ValueError:
@@ -86,7 +87,8 @@ def as_covariance(value: ArrayLike | None, d: int) -> Array | None:
     if not np.isfinite(array).all():
         raise ValueError("prior covariance contains NaN or infinity")
     if not np.allclose(array, array.T, rtol=1e-10, atol=1e-10 * np.abs(array).max()):
-        raise ValueError("prior covariance must be symmetric")
+        worst = np.abs(array - array.T).max()
+        raise ValueError(f"prior covariance must be symmetric, but differs from its transpose by up to {worst:.3g}")
     array = np.asarray((array + array.T) / 2)
     try:
         np.linalg.cholesky(array)

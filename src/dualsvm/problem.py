@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike
 
 from .mapping import Grouped, Mapping, Multiclass, Pairs, Signed, TwoSided
 from .prior import Prior, as_covariance, as_weights
-from .rows import Array, Rows, as_ids, as_number, as_rows, as_vector
+from .rows import LIMIT, Array, Rows, as_ids, as_number, as_rows, as_vector
 
+_MOST_CLASSES = 1 << 15  # their table of losses takes 8 GB
 Loss = Literal["hinge", "squared_hinge"]
 
 
@@ -139,7 +140,7 @@ class Problem:
         sign = np.asarray(y)
         if sign.shape != (rows.n,):
             raise ValueError(f"y must hold one label per row of X, shape ({rows.n},), got shape {sign.shape}")
-        if not np.isin(sign, (-1, 1)).all():
+        if sign.dtype.kind not in "fiubO" or not ((sign == 1) | (sign == -1)).all():
             raise ValueError(f"y must hold the labels -1 and 1 only, got {_sample(sign)}")
         l = as_vector(margin, "margin", rows.n, "row")  # noqa: E741
         mapping = Signed(l, np.ascontiguousarray(sign, dtype=np.int8), "binary")
@@ -244,17 +245,23 @@ class Problem:
         rows = as_rows(X, "X", intercept)
         labels = as_ids(y, "y", rows.n, "row of X")
         if class_loss is not None:
-            table = np.array(class_loss, dtype=np.float64, order="C")
+            table = np.array(class_loss, order="C")
+            if table.dtype.kind not in "fiub":
+                raise ValueError(f"class_loss must hold real numbers, got dtype {table.dtype}")
+            table = table.astype(np.float64)
             if table.ndim != 2 or table.shape[0] != table.shape[1]:
                 raise ValueError(f"class_loss must be square (classes x classes), got shape {table.shape}")
             if n_classes is not None and n_classes != len(table):
                 raise ValueError(f"n_classes is {n_classes}, but class_loss has {len(table)} classes")
-            if not np.isfinite(table).all() or np.diag(table).any():
-                raise ValueError("class_loss must be finite, with zeros on its diagonal")
+            if not (np.abs(table) <= LIMIT).all() or np.diag(table).any():
+                raise ValueError("class_loss must be finite, of 1e150 at most, with zeros on its diagonal")
         else:
+            if n_classes is not None and not isinstance(n_classes, int | np.integer):
+                raise ValueError(f"n_classes must be an integer, got {n_classes!r}")
             count = int(labels.max()) + 1 if n_classes is None else int(n_classes)
-            if count > 2**31 - 1:
-                raise ValueError(f"y holds class numbers up to {labels.max()}: renumber the classes from 0")
+            if count > _MOST_CLASSES:
+                what = f"y holds class numbers up to {labels.max()}" if n_classes is None else f"n_classes is {count}"
+                raise ValueError(f"{what}: renumber the classes from 0; {_MOST_CLASSES} of them are possible")
             table = 1.0 - np.eye(max(count, 0))
         if len(table) < 2:
             raise ValueError(f"a multiclass problem needs at least 2 classes, got {len(table)}")
@@ -349,7 +356,7 @@ class Problem:
             raise TypeError(f"prior must be a dualsvm.Prior, got {type(prior).__name__}")
         self.view = view
         self.mapping = mapping
-        self.ids = ids
+        self.ids = None if ids is None else ids.copy()  # a solution keeps them
         self.loss = loss
         self.cost = as_vector(cost, "cost", mapping.n_examples, "example")
         if self.cost.min() < 0:
@@ -407,5 +414,5 @@ class Problem:
 
 
 def _sample(values: Array) -> str:
-    distinct = np.unique(values)[:5].tolist()
+    distinct = sorted(set(values.tolist()), key=repr)[:5]
     return ", ".join(map(repr, distinct))

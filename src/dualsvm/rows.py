@@ -14,6 +14,7 @@ from . import _core
 
 Array = NDArray[Any]
 
+LIMIT = 1e150  # numbers beyond are refused: their squares and sums would overflow
 _CHUNK = 1 << 20  # numbers turned into float64 at a time by the plain numpy products
 
 
@@ -86,7 +87,10 @@ def as_rows(rows: Any, name: str = "rows", bias: float = 0.0) -> Rows:
 
 
 def _dense(rows: Any, name: str) -> Array:
-    array = np.asarray(rows)
+    try:
+        array = np.asarray(rows)
+    except ValueError as error:  # rows of different lengths
+        raise ValueError(f"{name} must be 2-D (rows x features): {error}") from None
     if array.ndim != 2:
         raise ValueError(f"{name} must be 2-D (rows x features), got {array.ndim}-D of shape {array.shape}")
     return np.ascontiguousarray(array, dtype=_float_dtype(array.dtype, name))
@@ -107,6 +111,8 @@ def _sparse(rows: Any, name: str) -> Any:
             f"{name} is a broken CSR matrix: its indptr must start at 0, not decrease and end within the data, "
             f"and its indices must lie in 0 .. {csr.shape[1] - 1}; rebuild it, for example from a COO matrix"
         )
+    if data.size > indptr[-1] or indices.size > indptr[-1]:  # room to spare, which holds anything
+        data, indices = data[: indptr[-1]], indices[: indptr[-1]]
     data = np.ascontiguousarray(data, dtype=dtype)
     if found == 1 or data is not csr.data or indices is not csr.indices or indptr is not csr.indptr:
         csr = sp.csr_matrix((data, indices, indptr), shape=csr.shape, copy=found == 1)
@@ -124,8 +130,8 @@ def _float_dtype(dtype: np.dtype[Any], name: str) -> type[np.float32] | type[np.
 def as_number(value: Any, name: str) -> float:
     """Return a finite number as a float."""
     array = np.asarray(value)
-    if array.ndim != 0 or array.dtype.kind not in "fiub" or not np.isfinite(array):
-        raise ValueError(f"{name} must be a finite number, got {value!r}")
+    if array.ndim != 0 or array.dtype.kind not in "fiub" or not abs(array) <= LIMIT:
+        raise ValueError(f"{name} must be a finite number, of 1e150 at most, got {value!r}")
     return float(array)
 
 
@@ -136,9 +142,10 @@ def as_vector(values: Any, name: str, n: int, per: str) -> Array:
         raise ValueError(f"{name} must hold real numbers, got dtype {array.dtype}")
     if array.ndim != 0 and array.shape != (n,):
         raise ValueError(f"{name} must be one number or one per {per}, shape ({n},), got shape {array.shape}")
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} contains NaN or infinity: every entry must be a finite number")
-    return np.ascontiguousarray(np.broadcast_to(array.astype(np.float64), (n,)))
+    array = array.astype(np.float64)
+    if not (np.abs(array) <= LIMIT).all():
+        raise ValueError(f"{name} contains NaN, infinity or a number beyond 1e150: replace those entries")
+    return np.ascontiguousarray(np.broadcast_to(array, (n,)))
 
 
 def as_ids(values: Any, name: str, n: int, per: str) -> Array:

@@ -92,10 +92,14 @@ def solve(
         raise ValueError(f"tol must not be negative, got {tol}")
     if not isinstance(max_iter, int | np.integer) or isinstance(max_iter, bool) or max_iter < 0:
         raise ValueError(f"max_iter must be an integer that is not negative, got {max_iter!r}")
+    if not isinstance(verbose, int | np.integer):
+        raise TypeError(f"verbose must be an integer, got {verbose!r}")
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be callable, got {type(callback).__name__}")
     alpha = None if start is None else match(start, problem)
-    state = State(problem, alpha, _seed(random_state), _threads(n_jobs))
+    w = None if start is None or start.w.shape != problem.weight_shape else start.w
+    state = State(problem, alpha, _seed(random_state), _threads(n_jobs), w)
+    max_iter = min(int(max_iter), 2**62)
 
     run = _Run(state, tol)
     watch = _Watch(verbose, callback)
@@ -106,11 +110,13 @@ def solve(
             goal = run.certify()
             stopped = watch.tell(run.history[-1], run.certified)
         while not (stopped or run.converged) and run.n_iter < max_iter:
-            run.optimize(1 if watch.watching else int(max_iter) - run.n_iter, goal)
-            if run.history[-1].estimate <= goal or run.n_iter == max_iter:
+            idle = not run.optimize(1 if watch.watching else max_iter - run.n_iter, goal)
+            if idle or run.history[-1].estimate <= goal or run.n_iter == max_iter:
                 goal = run.certify()
             if watch.watching:
                 stopped = watch.tell(run.history[-1], run.certified)
+            if idle:  # no example costs anything
+                break
     except KeyboardInterrupt:
         stopped = True
     return run.finish(problem, warn=not stopped)
@@ -119,7 +125,9 @@ def solve(
 class State:
     """The kernel's state of a problem, speaking the shapes that the user sees."""
 
-    def __init__(self, problem: Problem, alpha: Array | None, seed: int, threads: int) -> None:
+    def __init__(
+        self, problem: Problem, alpha: Array | None, seed: int, threads: int, w: Array | None = None
+    ) -> None:
         self.problem = problem
         self.threads = threads
         self._rotation: Array | None = None
@@ -146,6 +154,13 @@ class State:
         self._kernel = _core.State(rows.kernel, spec | problem.mapping.kernel())
         if alpha is not None:
             self._kernel.set_alpha(np.ascontiguousarray(alpha, dtype=np.float64).reshape(-1), threads)
+        if w is not None and np.isfinite(w).all():
+            lower = -np.inf if problem.lower is None else problem.lower
+            upper = np.inf if problem.upper is None else problem.upper
+            w = np.clip(w, lower, upper)
+            if self._rotation is not None:
+                w = solve_triangular(self._rotation, w.T, lower=True).T
+            self._kernel.set_weights(np.ascontiguousarray(self._inward(w, 0.0)))
 
     def explore(self) -> None:
         """Have the next pass visit every example."""
@@ -206,18 +221,21 @@ class _Run:
 
     @property
     def converged(self) -> bool:
-        return self.certified and self.gap <= self.tol
+        return self.certified and bool(self.gap <= self.tol)
 
     def _elapsed(self) -> float:
         return time.perf_counter() - self.began
 
-    def optimize(self, max_passes: int, goal: float) -> None:
+    def optimize(self, max_passes: int, goal: float) -> bool:
+        """Run passes; return whether there was anything to visit."""
         before = self._elapsed()
         self.certified = False
-        for visited, awake, lower, gap, seconds in self.state.optimize(max_passes, goal):
+        passes = self.state.optimize(max_passes, goal)
+        for visited, awake, lower, gap, seconds in passes:
             before += seconds
             estimate = relative_gap(lower, lower + gap)
             self.history.append(Record(self.n_iter + 1, visited, awake, lower, self.upper, estimate, before))
+        return bool(passes)
 
     def certify(self) -> float:
         """Certify the present state; return the estimate of the gap at which to do so again."""

@@ -1,0 +1,1 @@
+"""Benchmarks against other solvers: ``python -m benchmarks core``."""

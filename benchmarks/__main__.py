@@ -1,0 +1,17 @@
+"""The command line: one subcommand per table."""
+
+import argparse
+
+from . import core
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="table")
+    core.add_arguments(commands.add_parser("core", help=core.__doc__, description=core.__doc__))
+    args = parser.parse_args()
+    args.run(args)
+
+
+if __name__ == "__main__":  # the memory of a fit is measured in a fresh process, which imports this file again
+    main()

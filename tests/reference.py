@@ -1,0 +1,125 @@
+"""The problem with all its constraints written out, and solved by somebody else.
+
+Nothing here knows dualsvm. `constraints` takes the arguments that the constructors of `dualsvm.Problem` take
+and materialises every x_ij; the weights of several classes are flattened class by class. In all kinds the
+constraints come in the order of dualsvm's alpha, flattened.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cvxpy as cp
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Statement:
+    """Minimise 1/2 (w - m)' S^-1 (w - m) + sum_i C_i slack_i (or slack_i^2), with lower <= w <= upper."""
+
+    x: np.ndarray  # constraints x weights
+    l: np.ndarray  # noqa: E741 - the name of the mathematics
+    example: np.ndarray  # whose slack a constraint shares, 0 .. n-1
+    cost: np.ndarray
+    squared: bool
+    mean: np.ndarray
+    covariance: np.ndarray  # diagonal where there are bounds
+    lower: np.ndarray
+    upper: np.ndarray
+
+    def optimum(self) -> float:
+        """Solve the primal QP with Clarabel, in z with w = m + L z and S = L L'."""
+        root = np.linalg.cholesky(self.covariance)
+        z, slack = cp.Variable(len(root)), cp.Variable(len(self.cost), nonneg=True)
+        w, pays = self.mean + root @ z, self.cost[self.example] > 0
+        fixed = self.lower == self.upper  # as two inequalities they would leave the solver no interior
+        low, high = np.isfinite(self.lower) & ~fixed, np.isfinite(self.upper) & ~fixed
+        rules = [
+            self.x[pays] @ w + slack[self.example[pays]] >= self.l[pays],
+            w[low] >= self.lower[low],
+            w[high] <= self.upper[high],
+            w[fixed] == self.lower[fixed],
+        ]
+        price = np.where(self.cost > 0, self.cost, 1)  # nobody asks a slack of the rest: let it be 0
+        paid = price @ (slack**2 if self.squared else slack)
+        problem = cp.Problem(cp.Minimize(cp.sum_squares(z) / 2 + paid), [rule for rule in rules if rule.size])
+        problem.solve(cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
+        assert problem.status == cp.OPTIMAL
+        return float(problem.value)
+
+    def primal(self, w: np.ndarray) -> float:
+        """Return the objective at w, by its definition."""
+        assert (w >= self.lower).all()
+        assert (w <= self.upper).all()
+        slack = np.zeros(len(self.cost))
+        np.maximum.at(slack, self.example, self.l - self.x @ w)
+        return self._distance(w) + self.cost @ (slack**2 if self.squared else slack)
+
+    def dual(self, alpha: np.ndarray) -> float:
+        """Return l.alpha + 1/2 (w - m)' S^-1 (w - m) - w.u (- alpha_i^2 / 4 C_i), at the w of alpha."""
+        w, paying = self.weights(alpha), self.cost > 0
+        squares = (self.mass(alpha)[paying] ** 2 / (4 * self.cost[paying])).sum()
+        return self.l @ alpha + self._distance(w) - w @ self.x.T @ alpha - squares * self.squared
+
+    def weights(self, alpha: np.ndarray) -> np.ndarray:
+        """Return the w that dual variables stand for: clip(m + S u)."""
+        return np.clip(self.mean + self.covariance @ self.x.T @ alpha, self.lower, self.upper)
+
+    def mass(self, alpha: np.ndarray) -> np.ndarray:
+        """Return the sum of the dual variables of every example."""
+        return np.bincount(self.example, alpha, minlength=len(self.cost))
+
+    def _distance(self, w: np.ndarray) -> float:
+        return (w - self.mean) @ np.linalg.solve(self.covariance, w - self.mean) / 2
+
+
+def state(kind, X, arguments, *, cost, loss, mean=0.0, variance=1.0, covariance=None, lower=-np.inf, upper=np.inf):
+    """Write out a problem; mean, variance and bounds come in the shape of the weights that dualsvm shows."""
+    x, l, example = constraints(kind, X, **arguments)  # noqa: E741
+    mean, variance, lower, upper = (
+        np.broadcast_to(value, x.shape[1]) if np.ndim(value) == 0 else np.ravel(value)
+        for value in (mean, variance, lower, upper)
+    )
+    if covariance is None:
+        covariance = np.diag(variance)
+    else:  # of the weights of one class, independent of those of the others
+        covariance = np.kron(np.eye(x.shape[1] // len(covariance)), covariance)
+    cost = np.broadcast_to(cost, example.max() + 1)
+    return Statement(x, l, example, cost, loss == "squared_hinge", mean, covariance, lower, upper)
+
+
+def constraints(kind, X, **arguments):
+    """Return all x_ij, their l_ij, and to which example each belongs."""
+    X = np.asarray(X, dtype=np.float64)
+    if intercept := arguments.pop("intercept", 0.0):
+        X = np.column_stack([X, np.full(len(X), intercept)])
+    return globals()[f"_{kind}"](X, **arguments)
+
+
+def _rows(X, margins, example=None):
+    one_each = np.arange(len(X))
+    return X, margins, one_each if example is None else np.unique(example, return_inverse=True)[1]
+
+
+def _binary(X, y, margin):
+    return np.diag(y) @ X, np.broadcast_to(margin, len(X)), np.arange(len(X))
+
+
+def _regression(X, y, epsilon):
+    x = [sign * row for row in X for sign in (1, -1)]
+    l = [sign * target - epsilon for target in y for sign in (1, -1)]  # noqa: E741
+    return np.array(x), np.array(l), np.repeat(np.arange(len(X)), 2)
+
+
+def _multiclass(X, y, class_loss):
+    def phi(row, j):
+        return np.kron(np.eye(len(class_loss))[j], row)
+
+    # j = y gives a constraint of zeros, which says that slacks are not negative
+    x = [phi(row, own) - phi(row, j) for row, own in zip(X, y, strict=True) for j in range(len(class_loss))]
+    return np.array(x), class_loss[y].ravel(), np.repeat(np.arange(len(X)), len(class_loss))
+
+
+def _ranking(X, pairs, margin):
+    x = [X[preferred] - X[other] for preferred, other in pairs]
+    return np.array(x), np.broadcast_to(margin, len(pairs)), np.arange(len(pairs))

@@ -1,0 +1,481 @@
+"""The schedule of a solve: hot starts, callbacks, interrupts, warnings, records, seeds and threads."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from dataclasses import astuple
+
+import joblib
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from dualsvm import Prior, Problem, Record, solve
+from dualsvm.solution import dual
+from dualsvm.solve import match
+
+RNG = np.random.default_rng(0)
+N, D = 60, 5
+X = RNG.normal(size=(N, D))
+Y = np.sign(X[:, 0] + RNG.normal(size=N))
+TARGETS = X[:, 0] + 0.5 * RNG.normal(size=N)
+CLASSES = X[:, :3].argmax(axis=1)
+TASKS = {
+    "rows": lambda **k: Problem(X * Y[:, None], 1.0, **k),
+    "grouped": lambda **k: Problem(X * Y[:, None], 1.0, example=np.arange(N) // 3, **k),
+    "binary": lambda **k: Problem.binary(X, Y, intercept=1.0, **k),
+    "regression": lambda **k: Problem.regression(X, TARGETS, epsilon=0.1, **k),
+    "multiclass": lambda **k: Problem.multiclass(X, CLASSES, **k),
+    "ranking": lambda **k: Problem.ranking(X, np.arange(N).reshape(-1, 2), **k),
+}
+
+
+def large(n=400, **more):
+    """A problem with enough examples for more than one thread."""
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(n, 10))
+    return Problem.binary(rows, np.sign(rows[:, 0] + rng.normal(size=n)), **more)
+
+
+def assert_optimal(solution, problem, tol):
+    """The certificate holds, and an independent cold solve finds the same optimum."""
+    assert solution.converged
+    assert solution.gap <= tol
+    bounds = solution.lower_bound, solution.upper_bound
+    assert solution.certify(problem) == pytest.approx(bounds, rel=1e-9)
+    cold = solve(problem, tol=tol, max_iter=10**5, random_state=5)
+    assert solution.lower_bound <= cold.upper_bound * (1 + 1e-12)
+    assert cold.lower_bound <= solution.upper_bound * (1 + 1e-12)
+
+
+# hot starts
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("tol", [1e-1, 1e-3])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("task", TASKS)
+def test_a_start_from_the_solution_itself_needs_no_pass(task, loss, tol, seed):
+    problem = TASKS[task](loss=loss)
+    first = solve(problem, tol=tol, max_iter=10**5, random_state=seed)
+    again = solve(problem, tol=tol, start=first)
+    assert again.converged
+    assert again.n_iter == 0
+    assert [record.iteration for record in again.history] == [0]
+    assert again.upper_bound <= first.upper_bound * (1 + 1e-12)
+    np.testing.assert_allclose(again.alpha, first.alpha, atol=1e-12)
+
+
+CHANGES = {
+    "nothing": ({}, {}),
+    "C up": ({"cost": 0.5}, {"cost": 2.0}),
+    "C down": ({"cost": 2.0}, {"cost": 0.5}),
+    "one C to nothing": ({}, {"cost": 0}),
+    "to squared": ({}, {"loss": "squared_hinge"}),
+    "from squared": ({"loss": "squared_hinge"}, {"cost": 0.2}),
+    "bounds": ({}, {"lower": -0.1, "upper": 0.3}),
+    "other bounds": ({"lower": 0.0}, {"upper": 0.0}),
+    "prior": ({}, {"prior": Prior(mean=0.2, variance=0.5)}),
+    "covariance": ({}, {"prior": Prior(covariance=True)}),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("task", TASKS)
+def test_a_start_from_a_changed_problem(task, change):
+    before, after = ({**arguments} for arguments in CHANGES[change])
+    if "cost" in after and after["cost"] == 0:
+        after["cost"] = np.arange(TASKS[task]().n_examples) > 0
+    if change == "covariance":
+        d = TASKS[task]().weight_shape[-1]
+        after["prior"] = Prior(covariance=np.eye(d) + 0.5)
+    old, new = TASKS[task](**before), TASKS[task](**after)
+    start = solve(old, tol=1e-4, max_iter=10**5, random_state=0)
+    alpha = match(start, new)
+
+    # every example keeps its dual variables, scaled down to the new cap where they exceed it
+    cap = new.cost if new.loss == "hinge" else np.where(new.cost > 0, np.inf, 0.0)
+    mass = old.mapping.mass(start.alpha)
+    factor = np.divide(cap, mass, out=np.ones_like(mass), where=mass > cap)
+    factor = np.repeat(factor, 3) if task == "grouped" else factor
+    np.testing.assert_allclose(alpha, (start.alpha.T * factor).T, atol=1e-12)
+
+    hot = solve(new, tol=1e-4, max_iter=10**5, start=start, random_state=0)
+    assert hot.history[0].iteration == 0
+    assert hot.history[0].lower == pytest.approx(dual(new, alpha))  # where it began, as promised
+    assert_optimal(hot, new, 1e-4)
+
+
+def test_margins_and_features_may_change():
+    start = solve(Problem.binary(X, Y), tol=1e-3)
+    for new in (Problem.binary(X, Y, margin=np.linspace(0, 3, N)), Problem.binary(X[:, 1:] + 0.1, Y)):
+        np.testing.assert_array_equal(match(start, new), start.alpha)
+        assert_optimal(solve(new, tol=1e-4, max_iter=10**5, start=start), new, 1e-4)
+
+
+@pytest.mark.parametrize("n", [10, 50, 70])
+def test_without_ids_examples_are_matched_by_position(n):
+    start = solve(Problem.regression(X, TARGETS), tol=1e-3)
+    wrapped = np.arange(n) % N
+    new = Problem.regression(X[wrapped], TARGETS[wrapped])
+    alpha = match(start, new)
+    kept = min(n, N)
+    np.testing.assert_array_equal(alpha[:kept], start.alpha[:kept])
+    assert not alpha[kept:].any()
+    assert_optimal(solve(new, tol=1e-4, max_iter=10**5, start=start), new, 1e-4)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda keep, ids: Problem.binary(X[keep], Y[keep], example=ids),
+        lambda keep, ids: Problem.regression(X[keep], TARGETS[keep], example=ids),
+        lambda keep, ids: Problem.multiclass(X[keep], CLASSES[keep], n_classes=3, example=ids),
+        lambda keep, ids: Problem.ranking(X, np.c_[keep, (keep + 7) % N], example=ids),
+        lambda keep, ids: Problem(X[keep], 1.0, example=ids),
+    ],
+)
+def test_with_ids_examples_come_go_and_change_places(make):
+    everyone = np.arange(N)
+    rng = np.random.default_rng(3)
+    names = rng.permutation(1000)[:N] - 500
+    start = solve(make(everyone[:50], names[:50]), tol=1e-4, max_iter=10**5)
+    keep = rng.permutation(np.setdiff1d(everyone, [0, 3, 4, 20, 49]))  # some gone, ten new ones, all shuffled
+    new = make(keep, names[keep])
+    expected = np.zeros(new.alpha_shape)
+    expected[keep < 50] = start.alpha[keep[keep < 50]]
+    np.testing.assert_allclose(match(start, new), expected, atol=1e-12)
+    assert_optimal(solve(new, tol=1e-4, max_iter=10**5, start=start), new, 1e-4)
+
+
+def test_rows_of_a_group_are_matched_in_their_order():
+    old = Problem(X[:7], np.arange(7.0), example=[5, 9, 5, 5, -1, 9, 5], cost=100.0)
+    start = solve(old, tol=1e-6, max_iter=10**5)
+    a = start.alpha  # of 5: a[0], a[2], a[3], a[6]; of 9: a[1], a[5]; of -1: a[4]
+    ids = [9, 5, 5, 9, 9, 7, 5, -1]
+    expected = [a[1], a[0], a[2], a[5], 0, 0, a[3], a[4]]
+    new = Problem(X[:8], 1.0, example=ids, cost=1000.0)
+    np.testing.assert_array_equal(match(start, new), expected)
+    assert np.count_nonzero(a) >= 4  # else there is little to match
+    assert_optimal(solve(new, tol=1e-6, max_iter=10**5, start=start), new, 1e-6)
+
+
+# callbacks and interrupts
+
+
+@pytest.mark.parametrize("hot", [False, True])
+def test_the_callback_sees_every_record(hot):
+    problem, seen = large(), []
+    start = solve(problem, tol=1e-1) if hot else None
+    # what list.append returns is not True: the solve goes on
+    solution = solve(problem, tol=1e-4, start=start, random_state=0, callback=seen.append)
+    assert solution.converged
+    assert all(isinstance(record, Record) for record in seen)
+    assert [record.iteration for record in seen] == list(range(1 - hot, solution.n_iter + 1))
+    assert seen == solution.history
+
+
+def test_being_watched_changes_nothing(capsys):
+    alone = solve(large(), tol=1e-4, random_state=0)
+    watched = solve(large(), tol=1e-4, random_state=0, callback=lambda _: None, verbose=1)
+    np.testing.assert_array_equal(alone.w, watched.w)
+    np.testing.assert_array_equal(alone.alpha, watched.alpha)
+    assert [astuple(r)[:-1] for r in alone.history] == [astuple(r)[:-1] for r in watched.history]
+    assert capsys.readouterr().out
+
+
+def raise_interrupt(record):
+    if record.iteration == 3:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("callback", [lambda record: record.iteration == 3, raise_interrupt])
+@pytest.mark.parametrize("start", [False, True])
+def test_stopped_by_the_callback(callback, start):
+    problem = large()
+    start = solve(problem, tol=0.5) if start else None
+    solution = solve(problem, tol=1e-9, start=start, callback=callback)  # and no warning
+    assert not solution.converged
+    assert solution.n_iter == 3
+    assert solution.history[-1].iteration == 3
+    assert solution.history[-1].upper == solution.upper_bound
+    assert 1e-9 < solution.gap < np.inf
+    bounds = solution.lower_bound, solution.upper_bound
+    assert solution.certify(problem) == pytest.approx(bounds, rel=1e-9)
+
+
+def test_stopped_where_the_tolerance_is_met():
+    assert solve(large(), tol=0.9, callback=lambda record: True).converged
+
+
+def test_truth_of_another_kind_does_not_stop():
+    assert solve(large(), tol=1e-3, callback=lambda record: "go on").converged
+
+
+def test_an_exception_in_the_callback_propagates():
+    def fail(record):
+        raise RuntimeError(f"in pass {record.iteration}")
+
+    with pytest.raises(RuntimeError, match="in pass 1"):
+        solve(large(), callback=fail)
+
+
+def run(code, **environment):
+    """Start Python on some code."""
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environment},
+    )
+
+
+def test_ctrl_c_returns_the_best_so_far():
+    process = run("""
+import numpy as np
+from dualsvm import Problem, solve
+from dualsvm.solve import State
+
+kernel = State.optimize
+def optimize(*arguments):
+    print("optimizing", flush=True)
+    return kernel(*arguments)
+State.optimize = optimize
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(3000, 50))
+problem = Problem.binary(X, np.sign(X[:, 0] + rng.normal(size=3000)), cost=10.0)
+solution = solve(problem, tol=0.0, max_iter=10**9)
+print("solution", solution.converged, solution.lower_bound, solution.upper_bound, *solution.certify(problem))
+""")
+    try:
+        for _ in range(2):  # at the second, the first is done
+            assert process.stdout.readline() == "optimizing\n"
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 0, err
+    assert err == ""
+    converged, *bounds = out.split("solution ")[1].split()
+    lower, upper, lower_again, upper_again = map(float, bounds)
+    assert converged == "False"
+    assert 0 < lower < upper < 3000 * 10
+    assert (lower_again, upper_again) == pytest.approx((lower, upper), rel=1e-9)
+
+
+# warnings, records and what is printed
+
+
+@pytest.mark.parametrize("max_iter", [0, 1, 2, 7])
+def test_too_few_passes_warn_with_the_gap(max_iter):
+    problem = large()
+    with pytest.warns(ConvergenceWarning, match=f"after {max_iter} passes the relative gap is") as caught:
+        solution = solve(problem, tol=1e-9, max_iter=max_iter)
+    assert f"gap is {solution.gap:.3g}, and tol is 1e-09" in str(caught[0].message)
+    assert caught[0].filename == __file__  # it points at the caller
+    assert not solution.converged
+    assert solution.n_iter == max_iter
+    bounds = solution.lower_bound, solution.upper_bound
+    assert solution.certify(problem) == pytest.approx(bounds, rel=1e-9)
+    assert solution.gap > 1e-9
+
+
+def test_no_pass_at_all():
+    with pytest.warns(ConvergenceWarning, match="after 0 passes the relative gap is 1,"):
+        solution = solve(Problem.binary(X, Y), max_iter=0)
+    assert (solution.lower_bound, solution.upper_bound) == (0.0, N)  # w = 0 pays for every example
+    assert not solution.w.any()
+    assert [record.iteration for record in solution.history] == [0]
+
+
+def test_any_number_of_passes_may_be_allowed():
+    for max_iter in (np.int64(1000), sys.maxsize, 10**30):
+        assert solve(large(), max_iter=max_iter).converged
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("task", TASKS)
+def test_history_is_consistent(task, n_jobs):
+    problem = large(loss="squared_hinge") if task == "binary" else TASKS[task]()
+    solution = solve(problem, tol=1e-4, max_iter=10**5, random_state=0, n_jobs=n_jobs)
+    history = solution.history
+    assert [record.iteration for record in history] == list(range(1, solution.n_iter + 1))
+    lower, upper = np.array([r.lower for r in history]), np.array([r.upper for r in history])
+    seconds = np.array([r.seconds for r in history])
+    assert (np.diff(lower) >= -1e-12 * abs(lower[-1])).all()
+    assert (upper[1:] <= upper[:-1]).all()
+    assert (upper >= lower).all()
+    assert (np.diff(seconds) >= 0).all()
+    assert seconds[0] >= 0
+    assert all(0 <= r.active <= r.explored <= problem.n_examples for r in history)
+    assert history[0].explored == problem.n_examples
+    assert (history[-1].lower, history[-1].upper) == (solution.lower_bound, solution.upper_bound)
+    assert history[-1].gap == solution.gap
+
+
+def test_verbose_prints_a_table(capsys):
+    solve(large(), tol=1e-4, random_state=0)
+    assert capsys.readouterr() == ("", "")
+    lines = {}
+    for verbose in (1, 2):
+        solution = solve(large(), tol=1e-4, random_state=0, verbose=verbose)
+        out, err = capsys.readouterr()
+        assert err == ""
+        title, *lines[verbose] = out.splitlines()
+        assert title.split() == ["pass", "visited", "active", "lower", "upper", "gap", "seconds"]
+    assert len(lines[2]) == solution.n_iter
+    assert 3 <= len(lines[1]) < len(lines[2]) / 2  # some passes, ever fewer
+    for line, record in zip(lines[2], solution.history, strict=True):
+        printed = [float(word) for word in line.split()]
+        iteration, explored, active, lower, upper, _, seconds = astuple(record)
+        expected = iteration, explored, active, lower, upper, record.gap, seconds
+        assert printed == pytest.approx(expected, rel=0.01, abs=1e-3)
+    # the certified end is printed, without its time the same as when every pass is
+    assert lines[1][-1].split()[:-1] == lines[2][-1].split()[:-1]
+    assert {line.split()[0] for line in lines[1]} < {line.split()[0] for line in lines[2]}
+
+
+def test_verbose_prints_where_a_hot_start_begins(capsys):
+    start = solve(large(), tol=1e-3)
+    solve(large(), tol=1e-3, start=start, verbose=1)
+    assert re.search(r"^ +0 ", capsys.readouterr().out, re.MULTILINE)
+
+
+# seeds and threads
+
+
+@pytest.mark.parametrize("n_jobs", [None, 1, 2, 3])
+@pytest.mark.parametrize("task", ["binary", "grouped", "multiclass"])
+def test_the_same_seed_gives_the_same_bits(task, n_jobs):
+    rows = np.random.default_rng(4).normal(size=(600, 6))
+    problem = {
+        "binary": Problem.binary(rows, np.sign(rows[:, 0]), cost=0.1),
+        "grouped": Problem(rows, 1.0, example=np.arange(600) * 2 // 3, cost=0.1),
+        "multiclass": Problem.multiclass(rows, rows.argmax(axis=1), cost=0.1),
+    }[task]
+    assert problem.n_examples >= 400
+    one, two = (solve(problem, tol=1e-3, random_state=3, n_jobs=n_jobs) for _ in range(2))
+    np.testing.assert_array_equal(one.w, two.w)
+    np.testing.assert_array_equal(one.alpha, two.alpha)
+    assert (one.lower_bound, one.upper_bound) == (two.lower_bound, two.upper_bound)
+    other = solve(problem, tol=1e-3, random_state=4, n_jobs=n_jobs)
+    assert (other.alpha != one.alpha).any()
+    lone = solve(problem, tol=1e-3, random_state=3)
+    assert one.lower_bound <= lone.upper_bound
+    assert lone.lower_bound <= one.upper_bound
+    assert ((lone.alpha != one.alpha).any()) == ((n_jobs or 1) > 1)  # the threads did take part
+
+
+def test_kinds_of_random_state():
+    def alpha(state):
+        return solve(large(), random_state=state).alpha
+
+    for make in (np.random.RandomState, np.random.default_rng, int, np.int64):
+        np.testing.assert_array_equal(alpha(make(7)), alpha(make(7)))
+    np.testing.assert_array_equal(alpha(7), alpha(np.random.RandomState(7)))
+    for state in (np.random.RandomState(7), np.random.default_rng(7), None):
+        assert (alpha(state) != alpha(state)).any()  # it moves on
+
+
+def test_all_cores():
+    every = solve(large(1000), random_state=0, n_jobs=-1)
+    counted = solve(large(1000), random_state=0, n_jobs=joblib.cpu_count())
+    np.testing.assert_array_equal(every.w, counted.w)
+
+
+def test_more_threads_than_examples():
+    problem = Problem.binary(X, Y)
+    assert_optimal(solve(problem, tol=1e-4, max_iter=10**5, n_jobs=N + 5), problem, 1e-4)
+
+
+def test_threads_that_cannot_be_started():
+    # room for the stacks of a few threads only, where the system can be told so
+    process = run("""
+import resource
+import sys
+import numpy as np
+from dualsvm import Problem, solve
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(9000, 5))
+problem = Problem.binary(X, np.sign(X[:, 0]))
+if sys.platform == "linux":
+    with open("/proc/self/statm") as file:
+        used = int(file.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + 2**28, used + 2**28))
+solution = solve(problem, tol=1e-2, n_jobs=128, random_state=0)
+print(solution.converged, solution.certify(problem).gap <= 1e-2)
+""")
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (0, "True True\n"), err
+
+
+BASELINE = """
+import numpy as np
+from dualsvm import Problem, _core, solve
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(300, 20))
+for task in (Problem.binary(X, np.sign(X[:, 0])), Problem.multiclass(X, X[:, :5].argmax(axis=1))):
+    solution = solve(task, tol=1e-7, max_iter=10**5, random_state=0)
+    print(_core.wide(), solution.lower_bound, solution.upper_bound)
+"""
+
+
+def test_the_plain_loops_prove_the_same():
+    runs = []
+    for environment in ({"DUALSVM_BASELINE": "1"}, {"DUALSVM_BASELINE": ""}):
+        out, err = run(BASELINE, **environment).communicate(timeout=60)
+        assert err == ""
+        runs.append([line.split() for line in out.splitlines()])
+    plain, fastest = runs
+    assert [wide for wide, *_ in plain] == ["False", "False"]
+    for (_, *bounds), (_, *others) in zip(plain, fastest, strict=True):
+        assert [float(b) for b in bounds] == pytest.approx([float(b) for b in others], rel=1e-6)
+
+
+# costs of nothing
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("task", TASKS)
+def test_examples_without_cost_do_not_matter(task, loss):
+    n = TASKS[task]().n_examples
+    cost = np.where(np.arange(n) % 3 == 0, 0.0, 1.0)
+    solution = solve(TASKS[task](cost=cost, loss=loss), tol=1e-5, max_iter=10**5)
+    per_example = solution.alpha.reshape(n, -1)
+    assert not per_example[cost == 0].any()
+    assert per_example[cost > 0].any()
+    paying = np.repeat(cost, 3) > 0 if task == "grouped" else cost > 0
+    alone = {
+        "rows": lambda: Problem(X[paying] * Y[paying, None], 1.0, loss=loss),
+        "grouped": lambda: Problem(X[paying] * Y[paying, None], 1.0, np.arange(N)[paying] // 3, loss=loss),
+        "binary": lambda: Problem.binary(X[paying], Y[paying], intercept=1.0, loss=loss),
+        "regression": lambda: Problem.regression(X[paying], TARGETS[paying], epsilon=0.1, loss=loss),
+        "multiclass": lambda: Problem.multiclass(X[paying], CLASSES[paying], n_classes=3, loss=loss),
+        "ranking": lambda: Problem.ranking(X, np.arange(N).reshape(-1, 2)[paying], loss=loss),
+    }[task]()
+    other = solve(alone, tol=1e-5, max_iter=10**5)
+    assert solution.lower_bound <= other.upper_bound
+    assert other.lower_bound <= solution.upper_bound
+
+
+@pytest.mark.parametrize("hot", [False, True])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("task", TASKS)
+def test_without_any_cost_the_prior_is_all(task, loss, hot):
+    mean = np.linspace(-1, 1, TASKS[task]().weight_shape[-1])
+    box = {"lower": -0.5, "upper": 0.75}
+    problem = TASKS[task](cost=0.0, loss=loss, prior=Prior(mean=mean, variance=2.0), **box)
+    start = solve(TASKS[task](), tol=1e-2) if hot else None
+    solution = solve(problem, tol=1e-9, start=start)
+    expected = np.broadcast_to(np.clip(mean, -0.5, 0.75), problem.weight_shape)
+    np.testing.assert_array_equal(solution.w, expected)
+    assert not solution.alpha.any()
+    optimum = 0.5 * ((expected - mean) ** 2 / 2.0).sum()
+    assert (solution.lower_bound, solution.upper_bound) == pytest.approx((optimum, optimum))
+    assert solution.converged
