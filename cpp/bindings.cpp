@@ -152,7 +152,7 @@ NB_MODULE(_core, m) {
                      passes = self.state->optimize(max_passes, max_visits, goal, threads);
                  }
                  std::vector<std::tuple<std::int64_t, std::int64_t, double, double, double>> out;
-                 for (const Pass& p : passes) out.emplace_back(p.visited, p.awake, p.lower, p.gap, p.seconds);
+                 for (const Pass& p : passes) out.emplace_back(p.visited, p.awake, p.lower, p.estimate, p.seconds);
                  return out;
              })
         .def("certify",

@@ -1,10 +1,9 @@
 #pragma once
 
 #include <algorithm>
-#include <limits>
 #include <vector>
 
-#include "rows.hpp"
+#include "weights.hpp"
 
 // A block is what one example owns: its dual variables alpha_ij >= 0 under one cap, and the way to its rows.
 // Every kind of block has the same verbs, with i the example:
@@ -21,8 +20,6 @@
 
 namespace dualsvm {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 /// What one look at a block at a fixed w finds.
 struct Look {
     double loss;       // C_i slack_i, or C_i slack_i^2: its part of the primal
@@ -34,7 +31,7 @@ struct Look {
 inline Look losses(double worst, double cost, double mass, double alpha_g, bool squared) {
     const double slack = std::max(worst, 0.0);
     const double loss = squared ? cost * slack * slack : cost * slack;
-    const double gap = loss - alpha_g + (squared ? mass * mass / (4 * cost) : 0.0);
+    const double gap = loss - alpha_g + (squared ? mass * (mass / (4 * cost)) : 0.0);
     return {loss, std::max(gap, 0.0), 0.0};
 }
 

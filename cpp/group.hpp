@@ -160,7 +160,7 @@ struct Group {
             sum += alpha[p] * l[member[p]];
             total += alpha[p];
         }
-        return sum - (squared ? total * total / (4 * costs[i]) : 0.0);
+        return sum - (squared ? total * (total / (4 * costs[i])) : 0.0);
     }
     void set_alpha(Index i, const double* from) {
         for (Index p = start[i]; p < start[i + 1]; ++p) alpha[p] = from[member[p]];

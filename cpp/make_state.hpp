@@ -4,6 +4,7 @@
 
 #include "rows.hpp"
 #include "state.hpp"
+#include "weights.hpp"
 
 namespace dualsvm {
 

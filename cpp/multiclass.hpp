@@ -136,7 +136,7 @@ struct Multiclass {
             sum += a[j] * l[j];
             mass += a[j];
         }
-        return sum - (squared ? mass * mass / (4 * costs[i]) : 0.0);
+        return sum - (squared ? mass * (mass / (4 * costs[i])) : 0.0);
     }
     void set_alpha(Index i, const double* from) {
         std::copy_n(from + i * classes, classes, &alpha[i * classes]);
@@ -218,7 +218,7 @@ private:
 
     /// v[:, j] += d_j S x for every class.
     void spread(Index i, const double* d, const Weights& t) const {
-        if (t.s || t.lo) {
+        if (t.s || t.m) {
             rows.each(i, [&](Index k, double x) {
                 for (Index j = 0; j < classes; ++j) move(t, k * stride + j, x * d[j]);
             });

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <system_error>
+#include <exception>
 #include <thread>
 
 #include "block.hpp"
@@ -20,7 +20,7 @@ void parallel(std::size_t n, F&& f) {
     for (std::size_t t = 1; t < n; ++t) {
         try {
             threads.emplace_back([&f, t] { f(t); });
-        } catch (const std::system_error&) {
+        } catch (const std::exception&) {
             f(t);
         }
     }
@@ -98,23 +98,15 @@ template <class Block>
 class StateOf final : public State {
 public:
     StateOf(Block block, const Shape& shape, std::uint64_t seed)
-        : block_(std::move(block)), random_(seed), v_(std::size_t(block_.n_weights())) {
-        const auto n = v_.size();
-        const auto copy = [n](const double* from, double otherwise) {
-            return from ? std::vector<double>(from, from + n) : std::vector<double>(n, otherwise);
-        };
-        if (shape.mean) mean_ = copy(shape.mean, 0.0);
-        const bool boxed = shape.lower || shape.upper;
-        if (shape.variance || boxed) variance_ = copy(shape.variance, 1.0);
-        if (boxed) {
-            lower_ = copy(shape.lower, -kInfinity);
-            upper_ = copy(shape.upper, kInfinity);
-            w_.resize(n);
-        }
+        : block_(std::move(block)),
+          prior_(shape, std::size_t(block_.n_weights())),
+          random_(seed),
+          v_(std::size_t(block_.n_weights())) {
+        if (prior_.apart()) w_.resize(v_.size());
         for (Index i = 0; i < block_.size(); ++i)
             if (block_.cost(i) > 0) examples_.push_back(std::uint32_t(i));
         calendar_.reset(examples_, std::size_t(block_.size()));
-        settle(std::vector<double>(n, 0.0));
+        prior_.place(v_, w_);
         restart();
     }
 
@@ -133,12 +125,14 @@ public:
             const Tally tally = shares > 1 ? sweep_shares(due, shares) : sweep(due);
             linear_ += tally.linear;
             blend();
-            const double lower = linear_ + conjugate();
+            const double lower = dual();
+            const double estimate =
+                tally.gap / std::max(std::abs(lower + tally.gap), std::numeric_limits<double>::min());
             const std::int64_t awake = note(due);
             const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
-            passes.push_back({std::int64_t(due.size()), awake, lower, tally.gap, took.count()});
+            passes.push_back({std::int64_t(due.size()), awake, lower, estimate, took.count()});
             max_visits -= std::int64_t(due.size());
-            if (tally.gap <= goal * std::abs(lower + tally.gap)) break;
+            if (estimate <= goal) break;
         }
         return passes;
     }
@@ -153,7 +147,7 @@ public:
             const auto inspect = wide() ? inspect_wide<Block> : inspect_loop<Block>;
             double* u = sums[t].data();
             tallies[t] = inspect(block_, scratches[t], share(examples_, t, shares), offer_.data(),
-                                 {u, u, nullptr, nullptr, nullptr});
+                                 {u, u, nullptr, nullptr, nullptr, nullptr});
         });
         Tally all = tallies[0];
         for (std::size_t t = 1; t < shares; ++t) {
@@ -163,8 +157,9 @@ public:
         calendar_.wake({});
         note(examples_);
         linear_ = all.linear;
-        settle(sums[0]);
-        const Bounds bounds{linear_ + conjugate(), distance(offer_) + all.loss};
+        v_ = prior_.scaled(std::move(sums[0]));
+        prior_.place(v_, w_);
+        const Bounds bounds{dual(), prior_.distance(offer_) + all.loss};
         if (foreign_) restart();
         return bounds;
     }
@@ -177,7 +172,12 @@ public:
     }
     void set_alpha(const double* alpha, int threads) override {
         for (Index i = 0; i < block_.size(); ++i) block_.set_alpha(i, alpha);
-        certify(threads);
+        const double nothing = prior_.conjugate(std::vector<double>(v_.size()));
+        if (certify(threads).lower < nothing) {
+            const std::vector<double> zeros(static_cast<std::size_t>(n_alpha()));
+            for (Index i = 0; i < block_.size(); ++i) block_.set_alpha(i, zeros.data());
+            certify(threads);
+        }
         restart();
     }
     void set_weights(const double* w) override {
@@ -186,23 +186,8 @@ public:
     }
 
 private:
-    const std::vector<double>& weights() const { return w_.empty() ? v_ : w_; }
-    Weights moving(std::vector<double>& v, std::vector<double>& w) {
-        const bool boxed = !lower_.empty();
-        return {v.data(), boxed ? w.data() : v.data(), variance_.empty() ? nullptr : variance_.data(),
-                boxed ? lower_.data() : nullptr, boxed ? upper_.data() : nullptr};
-    }
-    double mean(std::size_t k) const { return mean_.empty() ? 0.0 : mean_[k]; }
-    double variance(std::size_t k) const { return variance_.empty() ? 1.0 : variance_[k]; }
-
-    /// v = m + S u and w = clip(v).
-    void settle(const std::vector<double>& u) {
-        for (std::size_t k = 0; k < v_.size(); ++k) v_[k] = mean(k) + variance(k) * u[k];
-        clip();
-    }
-    void clip() {
-        for (std::size_t k = 0; k < w_.size(); ++k) w_[k] = std::min(std::max(v_[k], lower_[k]), upper_[k]);
-    }
+    const std::vector<double>& weights() const { return prior_.apart() ? w_ : v_; }
+    double dual() const { return linear_ + prior_.conjugate(v_); }
 
     /// The weights offered are a running mean of w, mostly over the last ten passes: the primal of w itself goes
     /// up and down from pass to pass, that of the mean is lower by a half. Clipped, as a mean may round out of the
@@ -211,35 +196,12 @@ private:
         const std::vector<double>& w = weights();
         const double part = std::max(0.1, 8.0 / (7.0 + double(++blended_)));
         for (std::size_t k = 0; k < offer_.size(); ++k) offer_[k] += part * (w[k] - offer_[k]);
-        for (std::size_t k = 0; k < w_.size(); ++k) offer_[k] = std::min(std::max(offer_[k], lower_[k]), upper_[k]);
+        prior_.confine(offer_);
     }
     void restart() {
         offer_ = weights();
         blended_ = 0;
         foreign_ = false;
-    }
-
-    /// 1/2 (w-m)' S^-1 (w-m)
-    double distance(const std::vector<double>& w) const {
-        double sum = 0;
-        for (std::size_t k = 0; k < w.size(); ++k) sum += (w[k] - mean(k)) * (w[k] - mean(k)) / variance(k);
-        return 0.5 * sum;
-    }
-
-    /// 1/2 (w-m)' S^-1 (w-m) - w.u  with u = S^-1 (v - m): what the dual adds to l.alpha.
-    double conjugate() const {
-        const std::vector<double>& w = weights();
-        double sum = 0;
-        if (mean_.empty() && variance_.empty()) {
-#pragma omp simd reduction(+ : sum)
-            for (std::size_t k = 0; k < w.size(); ++k) sum += w[k] * w[k];
-            return -0.5 * sum;
-        }
-        for (std::size_t k = 0; k < w.size(); ++k) {
-            const double m = mean(k);
-            sum += (0.5 * (w[k] - m) * (w[k] - m) - w[k] * (v_[k] - m)) / variance(k);
-        }
-        return sum;
     }
 
     /// How many threads are worth having for these examples.
@@ -272,7 +234,7 @@ private:
     Tally sweep(const std::vector<std::uint32_t>& due) {
         auto scratch = block_.scratch();
         const auto run = wide() ? sweep_wide<Block> : sweep_loop<Block>;
-        return run(block_, scratch, share(due, 0, 1), moving(v_, w_), 1.0);
+        return run(block_, scratch, share(due, 0, 1), prior_.moving(v_, w_), 1.0);
     }
 
     /// K threads, each with a copy of v and a share of the examples, move their copies K times as far as their
@@ -285,7 +247,8 @@ private:
         auto scratches = scratch(shares);
         parallel(shares, [&](std::size_t t) {
             const auto run = wide() ? sweep_wide<Block> : sweep_loop<Block>;
-            tallies[t] = run(block_, scratches[t], share(due, t, shares), moving(vs[t], ws[t]), double(shares));
+            tallies[t] =
+                run(block_, scratches[t], share(due, t, shares), prior_.moving(vs[t], ws[t]), double(shares));
         });
         Tally all;
         for (const Tally& tally : tallies) all += tally;
@@ -294,17 +257,18 @@ private:
             for (std::size_t t = 0; t < shares; ++t) sum += vs[t][k] - v_[k];
             v_[k] += sum / double(shares);
         }
-        clip();
+        prior_.place(v_, w_);
         return all;
     }
 
     Block block_;
+    Regulariser prior_;
     Random random_;
-    std::vector<double> v_, w_, mean_, variance_, lower_, upper_;  // w_ and the bounds empty: nothing is bounded
-    std::vector<double> offer_;                                    // the weights offered to the caller
-    std::int64_t blended_ = 0;                                     // passes blended into them
-    bool foreign_ = false;                                         // they came from outside
-    std::vector<std::uint32_t> examples_;                          // all that cost something
+    std::vector<double> v_, w_;            // w_ is empty where it is v_
+    std::vector<double> offer_;            // the weights offered to the caller
+    std::int64_t blended_ = 0;             // passes blended into them
+    bool foreign_ = false;                 // they came from outside
+    std::vector<std::uint32_t> examples_;  // all that cost something
     Calendar calendar_;
     std::vector<char> rests_;
     double linear_ = 0;

@@ -16,12 +16,13 @@ namespace dualsvm {
 
 using Index = std::int64_t;
 
-/// What moves: v = m + S u and w = clip(v, lo, hi). `w` is `v` itself where nothing is bounded; `s` is null
-/// where S is the identity; `lo` and `hi` are null together, and then only.
+/// What moves: v = S u and w = clip(m + v, lo, hi). `s` is null where S is the identity; `m`, `lo` and `hi` are null
+/// together, where there is neither a mean nor a bound, and `w` is then `v` itself.
 struct Weights {
     double* v;
     double* w;
     const double* s;
+    const double* m;
     const double* lo;
     const double* hi;
 };
@@ -29,7 +30,7 @@ struct Weights {
 inline void move(const Weights& t, Index k, double change) {
     if (t.s) change *= t.s[k];
     t.v[k] += change;
-    if (t.lo) t.w[k] = std::min(std::max(t.v[k], t.lo[k]), t.hi[k]);
+    if (t.m) t.w[k] = std::min(std::max(t.m[k] + t.v[k], t.lo[k]), t.hi[k]);
 }
 
 inline void prefetch(const void* p) {
@@ -72,7 +73,7 @@ struct Dense {
         const T* r = row(i);
         double* v = t.v;
         double* w = t.w;
-        const double *s = t.s, *lo = t.lo, *hi = t.hi;
+        const double *s = t.s, *m = t.m, *lo = t.lo, *hi = t.hi;
         if (!s) {
 #pragma omp simd
             for (Index k = 0; k < d; ++k) v[k] += a * double(r[k]);
@@ -80,9 +81,9 @@ struct Dense {
 #pragma omp simd
             for (Index k = 0; k < d; ++k) v[k] += a * s[k] * double(r[k]);
         }
-        if (lo) {
+        if (m) {
 #pragma omp simd
-            for (Index k = 0; k < d; ++k) w[k] = std::min(std::max(v[k], lo[k]), hi[k]);
+            for (Index k = 0; k < d; ++k) w[k] = std::min(std::max(m[k] + v[k], lo[k]), hi[k]);
         }
         if (bias != 0) move(t, d, a * bias);
     }
@@ -151,7 +152,7 @@ struct Csr {
     }
 
     void add(Index i, double a, const Weights& t) const {
-        if (t.s || t.lo)
+        if (t.s || t.m)
             each(i, [&](Index k, double value) { move(t, k, a * value); });
         else
             each(i, [v = t.v, a](Index k, double value) { v[k] += a * value; });
@@ -217,10 +218,16 @@ struct Difference {
     Index better(Index i) const { return pair[2 * i]; }
     Index worse(Index i) const { return pair[2 * i + 1]; }
 
-    double dot(Index i, const double* w) const { return rows.dot(better(i), w) - rows.dot(worse(i), w); }
+    // entry by entry, as what the two rows have in common may be far larger than their difference
+    double dot(Index i, const double* w) const {
+        double sum = 0;
+        rows.merge(better(i), worse(i), [&](Index k, double a, double b) { sum += w[k] * (a - b); });
+        return sum;
+    }
     void add(Index i, double a, const Weights& t) const {
-        rows.add(better(i), a, t);
-        rows.add(worse(i), -a, t);
+        rows.merge(better(i), worse(i), [&](Index k, double b, double c) {
+            if (b != c) move(t, k, a * (b - c));
+        });
     }
     double norm(Index i, const double* s) const {
         double sum = 0;

@@ -3,8 +3,8 @@
 #include <cstdlib>
 
 // The hot loops exist twice in the library, once for the plainest machine and once, on x86-64, for AVX2
-// with FMA; `wide()` picks at run time. A function marked DUALSVM_WIDE inlines all that it calls, so the
-// shared loop body is compiled again with the wide instructions.
+// with FMA; `wide()` picks at run time. A function marked DUALSVM_WIDE has all that it calls inlined, so
+// that the shared loop body is compiled again with the wide instructions.
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
 #define DUALSVM_WIDE __attribute__((target("avx2,fma"), flatten))
 #else

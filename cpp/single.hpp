@@ -70,7 +70,7 @@ struct Single {
     }
     double linear(Index i) const {
         const Coordinate& c = at[i];
-        return c.alpha * c.l - (squared ? c.alpha * c.alpha / (4 * c.cost) : 0.0);
+        return c.alpha * c.l - (squared ? c.alpha * (c.alpha / (4 * c.cost)) : 0.0);
     }
     void set_alpha(Index i, const double* alpha) { at[i].alpha = alpha[i]; }
     void get_alpha(Index i, double* alpha) const { alpha[i] = at[i].alpha; }

@@ -16,17 +16,12 @@ struct Pass {
     std::int64_t visited;  // examples visited in it
     std::int64_t awake;    // of those, how many had anything to gain
     double lower;          // the dual after it
-    double gap;            // primal - dual as seen in passing, while w moved: an estimate, not a bound
+    double estimate;       // relative gap as seen in passing, while w moved: not a bound
     double seconds;
 };
 
 struct Bounds {
     double lower, upper;
-};
-
-/// The prior and the box on the weights; a null pointer stands for the default (0, 1, none).
-struct Shape {
-    const double *mean, *variance, *lower, *upper;
 };
 
 /// What moves: dual variables, v, w and who is visited when, over a problem that stays where the caller has it.
@@ -51,7 +46,7 @@ public:
     virtual std::int64_t n_alpha() const = 0;
     virtual void get_weights(double* w) const = 0;  // the weights offered: what certify bounds
     virtual void get_alpha(double* alpha) const = 0;
-    virtual void set_alpha(const double* alpha, int threads) = 0;
+    virtual void set_alpha(const double* alpha, int threads) = 0;  // all 0 instead, if that has the higher dual
     virtual void set_weights(const double* w) = 0;  // within their bounds; what the next certify bounds
 };
 

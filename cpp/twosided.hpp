@@ -77,7 +77,7 @@ struct TwoSided {
     double linear(Index i) const {
         const Coordinate& c = at[i];
         const double b = std::abs(c.b);
-        return c.b * c.y - epsilon * b - (squared ? b * b / (4 * c.cost) : 0.0);
+        return c.b * c.y - epsilon * b - (squared ? b * (b / (4 * c.cost)) : 0.0);
     }
     void set_alpha(Index i, const double* alpha) { at[i].b = alpha[2 * i] - alpha[2 * i + 1]; }
     void get_alpha(Index i, double* alpha) const {

@@ -76,7 +76,7 @@ BAD_ROWS = [
     (X[None], "must be 2-D .*, got 3-D"),
     (sp.coo_array(X[0]), "must be 2-D .*, got 1-D"),
     (None, "must be 2-D"),
-    ([[1.0, 2.0], [3.0]] * 3, "must be 2-D"),
+    ([[1.0, 2.0], [3.0]] * 3, "must be an array, with lines of one length"),
     (X[:0], r"has no rows \(shape \(0, 3\)\)"),
     (X[:, :0], r"has no columns \(shape \(6, 0\)\)"),
     (sp.csr_matrix((0, D)), "has no rows"),

@@ -195,8 +195,9 @@ def test_load_never_unpickles(name, solution, tmp_path):
     trace = tmp_path / "trace"
     arrays = {**contents(solution, tmp_path), name: np.array([Trap(trace)], dtype=object)}
     np.savez(tmp_path / "s.npz", **arrays)
-    with pytest.raises(ValueError, match=r"not a solution saved by dualsvm.*allow_pickle"):
+    with pytest.raises(ValueError, match="not a solution saved by dualsvm") as caught:
         Solution.load(tmp_path / "s.npz")
+    assert "allow_pickle" in str(caught.value.__cause__)
     assert not trace.exists()
 
 

@@ -104,7 +104,8 @@ def test_a_start_from_a_changed_problem(task, change):
 
     hot = solve(new, tol=1e-4, max_iter=10**5, start=start, random_state=0)
     assert hot.history[0].iteration == 0
-    assert hot.history[0].lower == pytest.approx(dual(new, alpha))  # where it began, as promised
+    began = max(dual(new, alpha), dual(new, np.zeros_like(alpha)))  # the better of the two, as promised
+    assert hot.history[0].lower == pytest.approx(began)
     assert_optimal(hot, new, 1e-4)
 
 
@@ -207,7 +208,11 @@ def test_stopped_by_the_callback(callback, start):
 
 
 def test_stopped_where_the_tolerance_is_met():
-    assert solve(large(), tol=0.9, callback=lambda record: True).converged
+    assert solve(large(), tol=0.99, random_state=0, callback=lambda record: True).converged
+
+
+def test_truth_as_numpy_has_it_stops():
+    assert solve(large(), tol=0.0, callback=lambda record: np.bool_(record.iteration == 3)).n_iter == 3
 
 
 def test_truth_of_another_kind_does_not_stop():

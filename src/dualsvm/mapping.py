@@ -128,13 +128,16 @@ class Pairs(_OnePerExample):
         return {"kind": "pairs", "margins": self.margins, "pairs": self.pairs}
 
     def violations(self, rows: Rows, w: Array) -> Array:
-        scores = rows.scores(w)
-        return np.asarray(self.margins - scores[self.pairs[:, 0]] + scores[self.pairs[:, 1]])
+        out = self.margins.copy()
+        for part, x in rows.differences(self.pairs):
+            out[part] -= x @ w
+        return out
 
     def combine(self, rows: Rows, alpha: Array) -> Array:
-        coefficients = np.bincount(self.pairs[:, 0], alpha, minlength=rows.n)
-        coefficients -= np.bincount(self.pairs[:, 1], alpha, minlength=rows.n)
-        return rows.combine(coefficients)
+        out = np.zeros(rows.width)
+        for part, x in rows.differences(self.pairs):
+            out += x.T @ alpha[part]
+        return out
 
     def linear(self, alpha: Array) -> float:
         return float(alpha @ self.margins)

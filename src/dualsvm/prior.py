@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .rows import LIMIT, Array
+from .rows import LIMIT, Array, as_array
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def as_weights(value: ArrayLike | None, name: str, shape: tuple[int, ...], free:
     """
     if value is None:
         return None
-    array = np.asarray(value)
+    array = as_array(value, name)
     if array.dtype.kind not in "fiub":
         raise ValueError(f"{name} must hold real numbers, got dtype {array.dtype}")
     array = array.astype(np.float64)
@@ -78,14 +78,14 @@ def as_covariance(value: ArrayLike | None, d: int) -> Array | None:
     """Return a symmetric positive definite matrix for d features."""
     if value is None:
         return None
-    array = np.asarray(value)
+    array = as_array(value, "prior covariance")
     if array.dtype.kind not in "fiub" or array.shape != (d, d):
         raise ValueError(
             f"prior covariance must be a real matrix of shape ({d}, {d}), got {array.dtype} of shape {array.shape}"
         )
     array = array.astype(np.float64)
-    if not np.isfinite(array).all():
-        raise ValueError("prior covariance contains NaN or infinity")
+    if not (np.abs(array) <= LIMIT).all():
+        raise ValueError("prior covariance contains NaN, infinity or a number beyond 1e150: replace those entries")
     if not np.allclose(array, array.T, rtol=1e-10, atol=1e-10 * np.abs(array).max()):
         worst = np.abs(array - array.T).max()
         raise ValueError(f"prior covariance must be symmetric, but differs from its transpose by up to {worst:.3g}")

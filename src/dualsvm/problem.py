@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from .mapping import Grouped, Mapping, Multiclass, Pairs, Signed, TwoSided
 from .prior import Prior, as_covariance, as_weights
-from .rows import LIMIT, Array, Rows, as_ids, as_number, as_rows, as_vector
+from .rows import LIMIT, Array, Rows, as_array, as_ids, as_number, as_rows, as_vector
 
 _MOST_CLASSES = 1 << 15  # their table of losses takes 8 GB
 Loss = Literal["hinge", "squared_hinge"]
@@ -137,13 +137,13 @@ class Problem:
         [2.0, -1.0]
         """
         rows = as_rows(X, "X", intercept)
-        sign = np.asarray(y)
+        sign = as_array(y, "y")
         if sign.shape != (rows.n,):
             raise ValueError(f"y must hold one label per row of X, shape ({rows.n},), got shape {sign.shape}")
         if sign.dtype.kind not in "fiubO" or not ((sign == 1) | (sign == -1)).all():
             raise ValueError(f"y must hold the labels -1 and 1 only, got {_sample(sign)}")
         l = as_vector(margin, "margin", rows.n, "row")  # noqa: E741
-        mapping = Signed(l, np.ascontiguousarray(sign, dtype=np.int8), "binary")
+        mapping = Signed(l, np.array(sign, dtype=np.int8), "binary")
         return cls._made(rows, mapping, example, cost, loss, prior, lower, upper)
 
     @classmethod
@@ -186,7 +186,7 @@ class Problem:
         [2.0]
         """
         rows = as_rows(X, "X", intercept)
-        targets = np.asarray(y)
+        targets = as_array(y, "y")
         if targets.shape != (rows.n,):
             raise ValueError(f"y must hold one target per row of X, shape ({rows.n},), got shape {targets.shape}")
         epsilon = as_number(epsilon, "epsilon")
@@ -244,11 +244,13 @@ class Problem:
         """
         rows = as_rows(X, "X", intercept)
         labels = as_ids(y, "y", rows.n, "row of X")
+        if n_classes is not None and not isinstance(n_classes, int | np.integer):
+            raise ValueError(f"n_classes must be an integer, got {n_classes!r}")
         if class_loss is not None:
-            table = np.array(class_loss, order="C")
+            table = as_array(class_loss, "class_loss")
             if table.dtype.kind not in "fiub":
                 raise ValueError(f"class_loss must hold real numbers, got dtype {table.dtype}")
-            table = table.astype(np.float64)
+            table = np.array(table, dtype=np.float64, order="C")
             if table.ndim != 2 or table.shape[0] != table.shape[1]:
                 raise ValueError(f"class_loss must be square (classes x classes), got shape {table.shape}")
             if n_classes is not None and n_classes != len(table):
@@ -256,8 +258,6 @@ class Problem:
             if not (np.abs(table) <= LIMIT).all() or np.diag(table).any():
                 raise ValueError("class_loss must be finite, of 1e150 at most, with zeros on its diagonal")
         else:
-            if n_classes is not None and not isinstance(n_classes, int | np.integer):
-                raise ValueError(f"n_classes must be an integer, got {n_classes!r}")
             count = int(labels.max()) + 1 if n_classes is None else int(n_classes)
             if count > _MOST_CLASSES:
                 what = f"y holds class numbers up to {labels.max()}" if n_classes is None else f"n_classes is {count}"
@@ -311,7 +311,7 @@ class Problem:
         [1.0]
         """
         rows = as_rows(X, "X")
-        table = np.asarray(pairs)
+        table = as_array(pairs, "pairs")
         if table.ndim != 2 or table.shape[1] != 2 or table.dtype.kind not in "iu":
             raise ValueError(
                 f"pairs must be integers of shape (n_pairs, 2), got dtype {table.dtype} of shape {table.shape}"
@@ -322,7 +322,7 @@ class Problem:
             raise ValueError(
                 f"pairs must hold rows of X, 0 to {rows.n - 1}, got values from {table.min()} to {table.max()}"
             )
-        table = np.ascontiguousarray(table, dtype=np.int64)
+        table = np.array(table, dtype=np.int64, order="C")
         mapping = Pairs(as_vector(margin, "margin", len(table), "pair"), table)
         return cls._made(rows, mapping, example, cost, loss, prior, lower, upper)
 
@@ -350,7 +350,7 @@ class Problem:
         lower: ArrayLike | None,
         upper: ArrayLike | None,
     ) -> None:
-        if loss not in ("hinge", "squared_hinge"):
+        if not isinstance(loss, str) or loss not in ("hinge", "squared_hinge"):
             raise ValueError(f'loss must be "hinge" or "squared_hinge", got {loss!r}')
         if prior is not None and not isinstance(prior, Prior):
             raise TypeError(f"prior must be a dualsvm.Prior, got {type(prior).__name__}")
@@ -361,6 +361,8 @@ class Problem:
         self.cost = as_vector(cost, "cost", mapping.n_examples, "example")
         if self.cost.min() < 0:
             raise ValueError(f"cost must not be negative, got {self.cost.min()}")
+        if ((self.cost > 0) & (self.cost < 1 / LIMIT)).any():
+            raise ValueError("cost must be 0 or at least 1e-150: smaller numbers cannot be computed with")
         prior = prior or Prior()
         self.mean = as_weights(prior.mean, "prior mean", self.weight_shape)
         self.variance = as_weights(prior.variance, "prior variance", self.weight_shape)

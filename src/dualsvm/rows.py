@@ -41,10 +41,17 @@ class Rows:
         m = self.matrix
         return (m.data, m.indices, m.indptr, m.shape[1]) if sp.issparse(m) else m
 
+    @property
+    def numbers(self) -> int:
+        """How many numbers are stored."""
+        return int(self.matrix.nnz if sp.issparse(self.matrix) else self.matrix.size)
+
+    @property
+    def _per_row(self) -> int:
+        return max(1, self.numbers // self.n)
+
     def _chunks(self) -> Iterator[tuple[slice, Any]]:
-        per_row = max(1, self.matrix.nnz // self.n if sp.issparse(self.matrix) else self.matrix.shape[1])
-        size = max(1, _CHUNK // per_row)
-        for start in range(0, self.n, size):
+        for start in range(0, self.n, size := max(1, _CHUNK // self._per_row)):
             part = slice(start, min(start + size, self.n))
             yield part, self.matrix[part].astype(np.float64)
 
@@ -68,6 +75,13 @@ class Rows:
             out[d] = self.bias * coefficients.sum(axis=0)
         return out
 
+    def differences(self, pairs: Array) -> Iterator[tuple[slice, Any]]:
+        """Yield ``rows[pairs[:, 0]] - rows[pairs[:, 1]]`` in float64, a part of the pairs at a time."""
+        for start in range(0, len(pairs), size := max(1, _CHUNK // self._per_row)):
+            part = slice(start, min(start + size, len(pairs)))
+            first, second = (self.matrix[pairs[part, side]].astype(np.float64) for side in (0, 1))
+            yield part, first - second
+
     def times(self, right: Array) -> Rows:
         """Return the rows, constant feature included, times a matrix: dense float64 rows."""
         return Rows(np.ascontiguousarray(self.scores(right)))
@@ -87,13 +101,10 @@ def as_rows(rows: Any, name: str = "rows", bias: float = 0.0) -> Rows:
 
 
 def _dense(rows: Any, name: str) -> Array:
-    try:
-        array = np.asarray(rows)
-    except ValueError as error:  # rows of different lengths
-        raise ValueError(f"{name} must be 2-D (rows x features): {error}") from None
+    array = as_array(rows, name)
     if array.ndim != 2:
         raise ValueError(f"{name} must be 2-D (rows x features), got {array.ndim}-D of shape {array.shape}")
-    return np.ascontiguousarray(array, dtype=_float_dtype(array.dtype, name))
+    return np.require(array, _float_dtype(array.dtype, name), ["C", "A"])
 
 
 def _sparse(rows: Any, name: str) -> Any:
@@ -104,7 +115,7 @@ def _sparse(rows: Any, name: str) -> Any:
     data, indices, indptr = csr.data, csr.indices, csr.indptr
     if indices.dtype != indptr.dtype or indices.dtype not in (np.int32, np.int64):
         indices, indptr = indices.astype(np.int64), indptr.astype(np.int64)
-    indices, indptr = np.ascontiguousarray(indices), np.ascontiguousarray(indptr)
+    indices, indptr = np.require(indices, None, ["C", "A"]), np.require(indptr, None, ["C", "A"])
     found = _core.check_csr(indptr, indices, csr.shape[1])
     if found == 2 or indptr.size != csr.shape[0] + 1 or data.size < indptr[-1]:
         raise ValueError(
@@ -113,7 +124,7 @@ def _sparse(rows: Any, name: str) -> Any:
         )
     if data.size > indptr[-1] or indices.size > indptr[-1]:  # room to spare, which holds anything
         data, indices = data[: indptr[-1]], indices[: indptr[-1]]
-    data = np.ascontiguousarray(data, dtype=dtype)
+    data = np.require(data, dtype, ["C", "A"])
     if found == 1 or data is not csr.data or indices is not csr.indices or indptr is not csr.indptr:
         csr = sp.csr_matrix((data, indices, indptr), shape=csr.shape, copy=found == 1)
     if found == 1:
@@ -127,9 +138,17 @@ def _float_dtype(dtype: np.dtype[Any], name: str) -> type[np.float32] | type[np.
     return np.float32 if dtype.kind == "f" and dtype.itemsize <= 4 else np.float64
 
 
+def as_array(values: Any, name: str) -> Array:
+    """Return values as an array, or say which argument cannot be one."""
+    try:
+        return np.asarray(values)
+    except ValueError as error:  # lists of different lengths
+        raise ValueError(f"{name} must be an array, with lines of one length: {error}") from None
+
+
 def as_number(value: Any, name: str) -> float:
     """Return a finite number as a float."""
-    array = np.asarray(value)
+    array = as_array(value, name)
     if array.ndim != 0 or array.dtype.kind not in "fiub" or not abs(array) <= LIMIT:
         raise ValueError(f"{name} must be a finite number, of 1e150 at most, got {value!r}")
     return float(array)
@@ -137,7 +156,7 @@ def as_number(value: Any, name: str) -> float:
 
 def as_vector(values: Any, name: str, n: int, per: str) -> Array:
     """Return finite numbers, one or one for each of `n` things, as a float64 vector of length n."""
-    array = np.asarray(values)
+    array = as_array(values, name)
     if array.dtype.kind not in "fiub":
         raise ValueError(f"{name} must hold real numbers, got dtype {array.dtype}")
     if array.ndim != 0 and array.shape != (n,):
@@ -150,7 +169,7 @@ def as_vector(values: Any, name: str, n: int, per: str) -> Array:
 
 def as_ids(values: Any, name: str, n: int, per: str) -> Array:
     """Return integers, one for each of `n` things, as an int64 vector."""
-    array = np.asarray(values)
+    array = as_array(values, name)
     if array.dtype.kind not in "iu":
         raise ValueError(f"{name} must hold integers, got dtype {array.dtype}")
     if array.shape != (n,):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
+import secrets
 from dataclasses import astuple, dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -204,14 +204,13 @@ class Solution:
         if self.ids is not None:
             arrays["ids"] = self.ids
         target = Path(path)
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        draft = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
         try:
-            with os.fdopen(handle, "wb") as file:
+            with open(draft, "xb") as file:
                 np.savez_compressed(file, allow_pickle=False, **arrays)
-            os.chmod(name, 0o666 & ~_umask())
-            os.replace(name, target)
+            os.replace(draft, target)
         except BaseException:
-            os.unlink(name)
+            draft.unlink(missing_ok=True)
             raise
 
     @classmethod
@@ -231,7 +230,7 @@ class Solution:
             with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
                 meta = json.loads(str(file["meta"]))
                 if meta.pop("format") != _FORMAT:
-                    raise ValueError("written by another version of dualsvm, or by something else")
+                    raise ValueError(f"the format is not {_FORMAT!r}")
                 table = file["history"].reshape(-1, len(fields(Record)))
                 history = [Record(int(r[0]), int(r[1]), int(r[2]), *map(float, r[3:])) for r in table]
                 ids = file.get("ids")
@@ -239,13 +238,8 @@ class Solution:
         except OSError:
             raise
         except Exception as error:  # whatever numpy, zipfile, zlib and json make of a broken file
-            raise ValueError(f"{os.fspath(path)!r} is not a solution saved by dualsvm: {error}") from error
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+            message = f"{os.fspath(path)!r} is not a solution saved by dualsvm, or is one of another version"
+            raise ValueError(message) from error
 
 
 def feasible(problem: Problem, alpha: Array) -> Array:
@@ -267,13 +261,16 @@ def dual(problem: Problem, alpha: Array) -> float:
     value = problem.mapping.linear(alpha)
     if problem.loss == "squared_hinge":
         paying = problem.cost > 0
-        value -= float((problem.mapping.mass(alpha)[paying] ** 2 / (4 * problem.cost[paying])).sum())
+        mass = problem.mapping.mass(alpha)[paying]
+        value -= float((mass * (mass / (4 * problem.cost[paying]))).sum())
     m = _or(problem.mean, 0.0, u)
     if problem.covariance is not None:
         return value - float((m * u).sum()) - 0.5 * float((u * (u @ problem.covariance)).sum())
     s = _or(problem.variance, 1.0, u)
-    w = np.clip(m + s * u, _or(problem.lower, -np.inf, u), _or(problem.upper, np.inf, u))
-    return value + float((0.5 * (w - m) ** 2 / s - w * u).sum())
+    free = m + s * u
+    w = np.clip(free, _or(problem.lower, -np.inf, u), _or(problem.upper, np.inf, u))
+    # inside the box the minimum over w does not need w, which may round
+    return value + float(np.where(w == free, -u * (m + 0.5 * s * u), 0.5 * (w - m) ** 2 / s - w * u).sum())
 
 
 def primal(problem: Problem, w: Array) -> float:

@@ -10,7 +10,6 @@ from typing import Any
 import joblib
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
-from scipy.sparse import issparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
@@ -47,7 +46,8 @@ def solve(
     start : Solution, default None
         An earlier solution to start from. Its dual variables are matched to the examples of this problem by id
         (by position where the problems name none), clipped to feasibility, and the weights rebuilt from them:
-        costs, margins, bounds, prior and features may have changed, and examples may have come and gone.
+        costs, margins, bounds, prior and features may have changed, and examples may have come and gone. Where
+        dual variables of 0 would be a better start, those are taken.
     random_state : int, RandomState, Generator or None, default None
         Seed of the order in which examples are visited. The same seed and `n_jobs` give the same result.
     n_jobs : int, default None
@@ -140,6 +140,8 @@ class State:
             rows = rows.times(self._rotation)
             if mean is not None:
                 mean = solve_triangular(self._rotation, mean.T, lower=True).T
+        work = rows.numbers * max(1, self._classes) + problem.n_examples  # of a pass over everything
+        self._max_visits = max(1, int(_WORK * problem.n_examples / work))
         spec = {
             "n_weights": rows.width * (self._padded if self._classes else 1),
             "bias": rows.bias,
@@ -167,11 +169,8 @@ class State:
         self._kernel.explore()
 
     def optimize(self, max_passes: int, goal: float) -> list[tuple[int, int, float, float, float]]:
-        """Run passes; return for each (visited, awake, dual, estimate of the absolute gap, seconds)."""
-        matrix = self.problem.rows
-        numbers = (matrix.nnz if issparse(matrix) else matrix.size) * max(1, self._classes)
-        max_visits = max(1, int(_WORK * self.problem.n_examples / max(1, numbers)))
-        return self._kernel.optimize(max_passes, max_visits, goal, self.threads)
+        """Run passes; return for each (visited, awake, dual, estimate of the relative gap, seconds)."""
+        return self._kernel.optimize(max_passes, self._max_visits, goal, self.threads)
 
     def certify(self) -> tuple[float, float]:
         """Return the lower bound of the dual variables and the upper bound of the present weights."""
@@ -231,9 +230,8 @@ class _Run:
         before = self._elapsed()
         self.certified = False
         passes = self.state.optimize(max_passes, goal)
-        for visited, awake, lower, gap, seconds in passes:
+        for visited, awake, lower, estimate, seconds in passes:
             before += seconds
-            estimate = relative_gap(lower, lower + gap)
             self.history.append(Record(self.n_iter + 1, visited, awake, lower, self.upper, estimate, before))
         return bool(passes)
 
@@ -243,7 +241,8 @@ class _Run:
         self.lower, upper = self.state.certify()
         if upper < self.upper or self.w is None:
             self.w, self.upper = w, upper
-        self.lower = min(self.lower, self.upper)  # they may meet, and rounding cross them
+        # where rounding makes them cross, it is at least as large as that: the lower bound gives way by as much
+        self.lower = min(self.lower, 2 * self.upper - self.lower)
         self.certified = True
         last = self.history[-1] if self.history else Record(0, 0, 0, 0.0, 0.0, self.gap, 0.0)
         record = Record(
@@ -338,7 +337,7 @@ def _threads(n_jobs: int | None) -> int:
         raise TypeError(f"n_jobs must be an integer or None, got {n_jobs!r}")
     if n_jobs == 0:
         raise ValueError("n_jobs must not be 0: None is one thread, -1 all cores")
-    return int(joblib.effective_n_jobs(n_jobs))
+    return min(int(joblib.effective_n_jobs(n_jobs)), 1024)
 
 
 class _Watch:
@@ -360,4 +359,5 @@ class _Watch:
                 f"{record.iteration:>6} {record.explored:>9} {record.active:>9} {record.lower:>14.8g} "
                 f"{record.upper:>14.8g} {record.gap:>9.2e} {record.seconds:>9.3f}"
             )
-        return self.callback is not None and self.callback(record) is True
+        answer = None if self.callback is None else self.callback(record)
+        return isinstance(answer, bool | np.bool_) and bool(answer)

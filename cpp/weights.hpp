@@ -1,0 +1,89 @@
+#pragma once
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "rows.hpp"
+
+namespace dualsvm {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// The prior and the box on the weights as the caller has them; a null pointer stands for the default.
+struct Shape {
+    const double *mean, *variance, *lower, *upper;
+};
+
+/// What the prior and the box make of u = sum alpha x: v = S u, and w = clip(m + v, lo, hi). The mean stays out of
+/// v: beside a large mean, a small v would lose its digits, and with them the bound.
+class Regulariser {
+public:
+    Regulariser(const Shape& shape, std::size_t n) : n_(n) {
+        const auto copy = [n](const double* from, double otherwise) {
+            return from ? std::vector<double>(from, from + n) : std::vector<double>(n, otherwise);
+        };
+        if (shape.variance) variance_ = copy(shape.variance, 1.0);
+        if (shape.mean || shape.lower || shape.upper) {
+            mean_ = copy(shape.mean, 0.0);
+            lower_ = copy(shape.lower, -kInfinity);
+            upper_ = copy(shape.upper, kInfinity);
+        }
+    }
+
+    /// Whether w is another vector than v.
+    bool apart() const { return !mean_.empty(); }
+
+    Weights moving(std::vector<double>& v, std::vector<double>& w) const {
+        const double* s = variance_.empty() ? nullptr : variance_.data();
+        if (!apart()) return {v.data(), v.data(), s, nullptr, nullptr, nullptr};
+        return {v.data(), w.data(), s, mean_.data(), lower_.data(), upper_.data()};
+    }
+
+    std::vector<double> scaled(std::vector<double> u) const {
+        for (std::size_t k = 0; k < variance_.size(); ++k) u[k] *= variance_[k];
+        return u;
+    }
+    void place(const std::vector<double>& v, std::vector<double>& w) const {
+        for (std::size_t k = 0; k < w.size(); ++k) w[k] = clip(mean_[k] + v[k], k);
+    }
+    void confine(std::vector<double>& w) const {
+        if (apart())
+            for (std::size_t k = 0; k < w.size(); ++k) w[k] = clip(w[k], k);
+    }
+
+    /// 1/2 (w-m)' S^-1 (w-m)
+    double distance(const std::vector<double>& w) const {
+        double sum = 0;
+        for (std::size_t k = 0; k < n_; ++k) {
+            const double away = apart() ? w[k] - mean_[k] : w[k];
+            sum += variance_.empty() ? away * away : away * away / variance_[k];
+        }
+        return 0.5 * sum;
+    }
+
+    /// min over w in the box of 1/2 (w-m)' S^-1 (w-m) - w.u: what the dual adds to l.alpha. Where the minimum is
+    /// inside the box it is -(m u + s u^2 / 2), which does not need w.
+    double conjugate(const std::vector<double>& v) const {
+        double sum = 0;
+        if (!apart() && variance_.empty()) {
+#pragma omp simd reduction(+ : sum)
+            for (std::size_t k = 0; k < n_; ++k) sum += v[k] * v[k];
+            return -0.5 * sum;
+        }
+        for (std::size_t k = 0; k < n_; ++k) {
+            const double s = variance_.empty() ? 1.0 : variance_[k], m = apart() ? mean_[k] : 0.0;
+            const double u = v[k] / s, free = m + v[k], w = apart() ? clip(free, k) : free;
+            sum += w == free ? -u * (m + 0.5 * v[k]) : 0.5 * (w - m) * ((w - m) / s) - w * u;
+        }
+        return sum;
+    }
+
+private:
+    double clip(double value, std::size_t k) const { return std::min(std::max(value, lower_[k]), upper_[k]); }
+
+    std::size_t n_;
+    std::vector<double> mean_, variance_, lower_, upper_;  // empty: 0, 1, none; mean and bounds come together
+};
+
+}  // namespace dualsvm
