@@ -99,7 +99,7 @@ struct Group {
         t.mass.resize(std::size_t(largest + 1));
         return t;
     }
-    void ahead(Index i) const { rows.ahead(member[start[i]]); }
+    DUALSVM_AHEAD void ahead(Index i) const { rows.ahead(member[start[i]]); }
 
     Look look(Index i, const double* w, Scratch& t) const {
         const Index m = start[i + 1] - start[i];

@@ -50,8 +50,8 @@ struct Multiclass {
         const std::vector<double> zeros(n);
         return {zeros, zeros, zeros, zeros, std::vector<Index>(n)};
     }
-    void ahead(Index i) const {
-        prefetch(&alpha[i * classes]);
+    DUALSVM_AHEAD void ahead(Index i) const {
+        prefetch(&alpha[i * classes], 1);
         rows.ahead(i);
     }
 
@@ -167,7 +167,7 @@ private:
             const double* row = table + k * stride;
             for (int j = 0; j < N; ++j) sums[j] += value * load(row + j * kLane);
         });
-        for (int j = 0; j < N; ++j) lane(out + j * kLane) = sums[j];
+        for (int j = 0; j < N; ++j) store(out + j * kLane, sums[j]);
     }
 
     void curvatures(Index i, const double* s, double sigma, double* h) {
@@ -239,7 +239,7 @@ private:
         }
         rows.each(i, [&](Index k, double x) {
             double* row = v + k * stride;
-            for (Index j = 0; j < stride; j += kLane) lane(row + j) += x * load(d + j);
+            for (Index j = 0; j < stride; j += kLane) store(row + j, load(row + j) + x * load(d + j));
         });
     }
 };

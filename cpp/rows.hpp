@@ -33,15 +33,16 @@ inline void move(const Weights& t, Index k, double change) {
     if (t.m) t.w[k] = std::min(std::max(t.m[k] + t.v[k], t.lo[k]), t.hi[k]);
 }
 
-inline void prefetch(const void* p) {
-#if defined(__GNUC__) || defined(__clang__)
-    __builtin_prefetch(p);
-#else
-    (void)p;
-#endif
-}
+// Prefetching changes nothing that a program can see: unless these functions are inlined at once, GCC finds that
+// they do nothing and drops the calls.
+#define DUALSVM_AHEAD __attribute__((always_inline)) inline
 
 constexpr Index kPrefetchBytes = 512;  // the head of a row; the hardware follows the rest of the run
+
+DUALSVM_AHEAD void prefetch(const void* from, Index bytes) {
+    for (Index b = 0; b < std::min(bytes, kPrefetchBytes); b += 64)
+        __builtin_prefetch(static_cast<const char*>(from) + b);
+}
 
 template <class T>
 struct Dense {
@@ -118,11 +119,7 @@ struct Dense {
         if (bias != 0) f(d, bias, bias);
     }
 
-    void ahead(Index i) const {
-        const char* p = reinterpret_cast<const char*>(row(i));
-        const Index bytes = std::min<Index>(kPrefetchBytes, d * Index(sizeof(T)));
-        for (Index b = 0; b < bytes; b += 64) prefetch(p + b);
-    }
+    DUALSVM_AHEAD void ahead(Index i) const { prefetch(row(i), d * Index(sizeof(T))); }
 };
 
 /// Compressed sparse rows; within a row the column indices increase.
@@ -195,14 +192,10 @@ struct Csr {
         if (bias != 0) f(d, bias, bias);
     }
 
-    void ahead(Index i) const {
-        const char* values = reinterpret_cast<const char*>(x + start[i]);
-        const char* columns = reinterpret_cast<const char*>(column + start[i]);
+    DUALSVM_AHEAD void ahead(Index i) const {
         const Index nonzeros = Index(start[i + 1]) - Index(start[i]);
-        const Index v_bytes = std::min<Index>(kPrefetchBytes, nonzeros * Index(sizeof(T)));
-        const Index c_bytes = std::min<Index>(kPrefetchBytes, nonzeros * Index(sizeof(I)));
-        for (Index b = 0; b < v_bytes; b += 64) prefetch(values + b);
-        for (Index b = 0; b < c_bytes; b += 64) prefetch(columns + b);
+        prefetch(x + start[i], nonzeros * Index(sizeof(T)));
+        prefetch(column + start[i], nonzeros * Index(sizeof(I)));
     }
 };
 
@@ -235,7 +228,7 @@ struct Difference {
                    [&](Index k, double a, double b) { sum += (s ? s[k] : 1.0) * (a - b) * (a - b); });
         return sum;
     }
-    void ahead(Index i) const {
+    DUALSVM_AHEAD void ahead(Index i) const {
         rows.ahead(better(i));
         rows.ahead(worse(i));
     }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdlib>
+#include <cstring>
 
 // The hot loops exist twice in the library, once for the plainest machine and once, on x86-64, for AVX2
 // with FMA; `wide()` picks at run time. A function marked DUALSVM_WIDE has all that it calls inlined, so
@@ -13,14 +14,23 @@
 
 namespace dualsvm {
 
-/// Four doubles in a vector register, or in two where registers are narrower. GCC and Clang understand both.
-using Lane = double __attribute__((vector_size(32), aligned(8), may_alias));
-using FloatLane = float __attribute__((vector_size(16), aligned(4), may_alias));
+/// Four doubles in a vector register, or in two where registers are narrower. GCC and Clang understand both. The
+/// functions must be inlined: how a Lane is returned depends on the instructions that the caller may use.
+using Lane = double __attribute__((vector_size(32)));
+using FloatLane = float __attribute__((vector_size(16)));
 constexpr int kLane = 4;
 
-inline Lane& lane(double* p) { return *reinterpret_cast<Lane*>(p); }
-inline Lane load(const double* p) { return *reinterpret_cast<const Lane*>(p); }
-inline Lane load(const float* p) { return __builtin_convertvector(*reinterpret_cast<const FloatLane*>(p), Lane); }
+__attribute__((always_inline)) inline Lane load(const double* p) {
+    Lane x;
+    std::memcpy(&x, p, sizeof x);
+    return x;
+}
+__attribute__((always_inline)) inline Lane load(const float* p) {
+    FloatLane x;
+    std::memcpy(&x, p, sizeof x);
+    return __builtin_convertvector(x, Lane);
+}
+__attribute__((always_inline)) inline void store(double* p, Lane x) { std::memcpy(p, &x, sizeof x); }
 
 /// Whether the wide loops run here. DUALSVM_BASELINE=1 in the environment turns them off.
 inline bool wide() {

@@ -35,8 +35,8 @@ struct Single {
     double cost(Index i) const { return at[i].cost; }
     double side(Index i) const { return sign ? double(sign[i]) : 1.0; }
     Scratch scratch() const { return {}; }
-    void ahead(Index i) const {
-        prefetch(&at[i]);
+    DUALSVM_AHEAD void ahead(Index i) const {
+        prefetch(&at[i], 1);
         rows.ahead(i);
     }
 

@@ -35,8 +35,8 @@ struct TwoSided {
     Index n_alpha() const { return 2 * size(); }
     double cost(Index i) const { return at[i].cost; }
     Scratch scratch() const { return {}; }
-    void ahead(Index i) const {
-        prefetch(&at[i]);
+    DUALSVM_AHEAD void ahead(Index i) const {
+        prefetch(&at[i], 1);
         rows.ahead(i);
     }
 
