@@ -79,7 +79,6 @@ inline Tally inspect_loop(const Block& block, typename Block::Scratch& scratch, 
         if (p + kAhead < visits.n) block.ahead(visits.examples[p + kAhead]);
         const std::uint32_t i = visits.examples[p];
         const Look look = block.look(i, w, scratch);
-        tally.gap += look.gap;
         tally.loss += look.loss;
         tally.linear += block.linear(i);
         visits.rests[p] = !(look.violation > 0);
@@ -190,7 +189,7 @@ private:
     double dual() const { return linear_ + prior_.conjugate(v_); }
 
     /// The weights offered are a running mean of w, mostly over the last ten passes: the primal of w itself goes
-    /// up and down from pass to pass, that of the mean is lower by a half. Clipped, as a mean may round out of the
+    /// up and down from pass to pass, and lies further from the optimum. Confined, as a mean may round out of the
     /// box.
     void blend() {
         const std::vector<double>& w = weights();
