@@ -1,10 +1,15 @@
 #pragma once
 
+#include <chrono>
+#include <cmath>
 #include <exception>
+#include <limits>
 #include <thread>
+#include <vector>
 
 #include "block.hpp"
 #include "calendar.hpp"
+#include "random.hpp"
 #include "simd.hpp"
 #include "state.hpp"
 

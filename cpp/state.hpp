@@ -1,13 +1,7 @@
 #pragma once
 
-#include <chrono>
-#include <cmath>
 #include <cstdint>
-#include <memory>
 #include <vector>
-
-#include "random.hpp"
-#include "rows.hpp"
 
 namespace dualsvm {
 

@@ -18,7 +18,7 @@ class Statement:
     """Minimise 1/2 (w - m)' S^-1 (w - m) + sum_i C_i slack_i (or slack_i^2), with lower <= w <= upper."""
 
     x: np.ndarray  # constraints x weights
-    l: np.ndarray  # noqa: E741 - the name of the mathematics
+    l: np.ndarray
     example: np.ndarray  # whose slack a constraint shares, 0 .. n-1
     cost: np.ndarray
     squared: bool
@@ -75,7 +75,7 @@ class Statement:
 
 def state(kind, X, arguments, *, cost, loss, mean=0.0, variance=1.0, covariance=None, lower=-np.inf, upper=np.inf):
     """Write out a problem; mean, variance and bounds come in the shape of the weights that dualsvm shows."""
-    x, l, example = constraints(kind, X, **arguments)  # noqa: E741
+    x, l, example = constraints(kind, X, **arguments)
     mean, variance, lower, upper = (
         np.broadcast_to(value, x.shape[1]) if np.ndim(value) == 0 else np.ravel(value)
         for value in (mean, variance, lower, upper)
@@ -107,7 +107,7 @@ def _binary(X, y, margin):
 
 def _regression(X, y, epsilon):
     x = [sign * row for row in X for sign in (1, -1)]
-    l = [sign * target - epsilon for target in y for sign in (1, -1)]  # noqa: E741
+    l = [sign * target - epsilon for target in y for sign in (1, -1)]
     return np.array(x), np.array(l), np.repeat(np.arange(len(X)), 2)
 
 

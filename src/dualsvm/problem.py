@@ -81,7 +81,7 @@ class Problem:
         upper: ArrayLike | None = None,
     ) -> None:
         view = as_rows(rows)
-        l = as_vector(margins, "margins", view.n, "row")  # noqa: E741 - the name of the mathematics
+        l = as_vector(margins, "margins", view.n, "row")
         ids = None if example is None else as_ids(example, "example", view.n, "row")
         mapping: Mapping = Signed(l, None, "rows")
         if ids is not None and not (np.diff(ids) > 0).all():
@@ -142,7 +142,7 @@ class Problem:
             raise ValueError(f"y must hold one label per row of X, shape ({rows.n},), got shape {sign.shape}")
         if sign.dtype.kind not in "fiubO" or not ((sign == 1) | (sign == -1)).all():
             raise ValueError(f"y must hold the labels -1 and 1 only, got {_sample(sign)}")
-        l = as_vector(margin, "margin", rows.n, "row")  # noqa: E741
+        l = as_vector(margin, "margin", rows.n, "row")
         mapping = Signed(l, np.array(sign, dtype=np.int8), "binary")
         return cls._made(rows, mapping, example, cost, loss, prior, lower, upper)
 
