@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "make_state.hpp"
+#include "preferences.hpp"
 #include "simd.hpp"
 #include "validate.hpp"
 
@@ -51,6 +52,7 @@ Kind kind_of(const std::string& name) {
     if (name == "two_sided") return Kind::two_sided;
     if (name == "multiclass") return Kind::multiclass;
     if (name == "group") return Kind::group;
+    if (name == "lists") return Kind::lists;
     throw std::invalid_argument("unknown kind of problem: " + name);
 }
 
@@ -88,6 +90,7 @@ struct Held {
         Spec s{};
         s.kind = kind_of(nb::cast<std::string>(spec["kind"]));
         s.squared = nb::cast<bool>(spec["squared"]);
+        s.single_precision = nb::cast<bool>(spec["single_precision"]);
         s.seed = nb::cast<std::uint64_t>(spec["seed"]);
         s.shape = {pointer<double>(spec, "mean", n_weights), pointer<double>(spec, "variance", n_weights),
                    pointer<double>(spec, "lower", n_weights), pointer<double>(spec, "upper", n_weights)};
@@ -97,11 +100,15 @@ struct Held {
         s.sign = pointer<signed char>(spec, "sign", examples);
         s.pair = pointer<Index, 2>(spec, "pairs", 2 * examples);
         s.epsilon = spec.contains("epsilon") ? nb::cast<double>(spec["epsilon"]) : 0.0;
+        s.margin = spec.contains("margin") ? nb::cast<double>(spec["margin"]) : 1.0;
+        s.rescaled = spec.contains("rescaled") && nb::cast<bool>(spec["rescaled"]);
         s.label = pointer<std::int32_t>(spec, "label", examples);
         s.class_loss = pointer<double, 2>(spec, "class_loss", classes * classes);
         s.n_classes = classes;
         s.start = pointer<Index>(spec, "start", examples + 1);
-        s.member = pointer<Index>(spec, "member", length(spec, "margins"));
+        s.member = pointer<Index>(spec, "member", s.kind == Kind::group ? length(spec, "margins") : -1);
+        s.grade = pointer<std::int32_t>(spec, "grade", length(spec, "member"));
+        s.weight = pointer<double>(spec, "weight", length(spec, "member"));
 
         const auto bias = nb::cast<double>(spec["bias"]);
         const bool sparse = nb::isinstance<nb::tuple>(rows);
@@ -140,6 +147,17 @@ NB_MODULE(_core, m) {
     bind_all_finite<double>(m);
     bind_check_csr<std::int32_t>(m);
     bind_check_csr<std::int64_t>(m);
+
+    m.def("swapped", [](const Array<double>& scores, const Array<std::int32_t>& grade, const Array<Index>& start,
+                        double margin) {
+        expect(scores.size() == grade.size() && start.size() > 0, "lengths differ");
+        std::vector<double> sums;
+        {
+            nb::gil_scoped_release release;
+            sums = swapped(scores.data(), grade.data(), start.data(), Index(start.size()) - 1, margin);
+        }
+        return sums;
+    });
 
     nb::class_<Held>(m, "State")
         .def(nb::init<nb::object, nb::dict>())

@@ -1,48 +1,8 @@
 #pragma once
 
-#include <cmath>
-
-#include "block.hpp"
+#include "maximise.hpp"
 
 namespace dualsvm {
-
-/// Maximises  g.d - 1/2 d' G d  over  alpha + d >= 0, sum(alpha + d) <= cap,  moving alpha and g in place.
-/// Place m holds the slack: a constraint of zeros whose gradient is 0 and whose mass is what is left of the
-/// cap. Every move is then a pair step, from the member k that holds mass to the member j with the largest
-/// gradient:      a = min((g_j - g_k) / (G_jj + G_kk - 2 G_jk), mass_k)
-/// and k is the one that gains most. `gram` is (m+1) x (m+1) with a last row and column of zeros. Members
-/// that are alike make the curvature 0 but for rounding, hence its floor.
-inline void maximise(Index m, const double* gram, double* g, double* mass, double sigma, double curve) {
-    const Index n = m + 1;
-    const auto at = [&](Index j, Index k) { return sigma * gram[j * n + k] + (j < m && k < m ? curve : 0.0); };
-    double first = -1;
-    for (Index moves = 0; moves < 20 + 10 * m; ++moves) {
-        const Index j = std::max_element(g, g + n) - g;
-        Index k = -1;
-        double best = 0, a = 0, least = g[j];
-        for (Index q = 0; q < n; ++q) {
-            if (!(mass[q] > 0) || g[q] >= g[j]) continue;
-            least = std::min(least, g[q]);
-            const double scale = at(j, j) + at(q, q);
-            const double h = std::max(scale - 2 * at(j, q), 4e-16 * scale);
-            const double rise = g[j] - g[q];
-            const double move = h > 0 ? std::min(rise / h, mass[q]) : mass[q];
-            const double gain = move * (rise - 0.5 * h * move);
-            if (gain > best && move < kInfinity) {
-                best = gain;
-                k = q;
-                a = move;
-            }
-        }
-        if (k < 0) return;
-        if (first < 0) first = g[j] - least;
-        if (g[j] - least <= 1e-4 * first) return;
-        mass[j] += a;
-        mass[k] = a < mass[k] ? mass[k] - a : 0.0;
-        for (Index q = 0; q < m; ++q) g[q] -= a * (at(q, j) - at(q, k));
-        g[m] = 0;
-    }
-}
 
 /// Rows that share a slack, any number to an example. Blocks of up to kCached constraints keep their Gram
 /// matrix, and are maximised without touching feature vectors; of larger ones a few constraints at a time are:
@@ -135,7 +95,10 @@ struct Group {
         t.part_g[m] = 0;
         t.part_mass[m] = t.mass[all];
         const double curve = squared ? 1 / (2 * costs[i]) : 0.0;
-        maximise(m, matrix, t.part_g, t.part_mass, sigma, curve);
+        maximise(
+            m + 1, m,
+            [&](Index j, Index k) { return j < m && k < m ? sigma * matrix[j * (m + 1) + k] + curve : 0.0; },
+            t.part_g, t.part_mass);
         double gain = 0, before = 0, change = 0;
         for (Index j = 0; j < all; ++j) before += alpha[first + j];
         for (Index j = 0; j < m; ++j) {

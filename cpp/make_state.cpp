@@ -3,6 +3,7 @@
 #include "make_state.hpp"
 
 #include "group.hpp"
+#include "lists.hpp"
 #include "multiclass.hpp"
 #include "optimize.hpp"
 #include "single.hpp"
@@ -12,7 +13,7 @@ namespace dualsvm {
 
 template <class Block>
 static std::unique_ptr<State> hold(Block block, const Spec& spec) {
-    return std::make_unique<StateOf<Block>>(std::move(block), spec.shape, spec.seed);
+    return std::make_unique<StateOf<Block>>(std::move(block), spec.shape, spec.single_precision, spec.seed);
 }
 
 template <class Rows>
@@ -27,9 +28,15 @@ std::unique_ptr<State> make_state(const Rows& rows, const Spec& s) {
         case Kind::two_sided:
             return hold(TwoSided<Rows>(rows, s.margins, s.epsilon, s.cost, s.squared), s);
         case Kind::multiclass:
-            return hold(Multiclass<Rows>(rows, s.label, s.class_loss, s.n_classes, s.cost, s.squared), s);
+            return hold(Multiclass<Rows>(rows, s.label, s.class_loss, s.margins, s.n_classes, s.cost, s.squared,
+                                         s.rescaled),
+                        s);
         case Kind::group:
             return hold(Group<Rows>(rows, s.start, s.member, s.n_examples, s.margins, s.cost, s.squared), s);
+        case Kind::lists:
+            return hold(Lists<Rows>(rows, s.start, s.member, s.n_examples, s.grade, s.weight, s.margin, s.cost,
+                                    s.squared),
+                        s);
     }
     return nullptr;
 }

@@ -1,17 +1,20 @@
 #pragma once
 
-#include "block.hpp"
+#include "maximise.hpp"
 
 namespace dualsvm {
 
 /// Crammer-Singer classes: example i of class y has the constraints x = phi(row, y) - phi(row, j) with
-/// l = loss[y, j] for every other class j, and none of them is ever formed. Weights lie as features x classes,
+/// l = margin_i loss[y, j] for every other class j, and none of them is ever formed. Weights lie as features x classes,
 /// the classes of a feature side by side and padded to whole vectors, so that the scores of all classes and an
 /// update of all classes are each one run over the row.
 ///
 /// Let d_j be the change of alpha_j and d_y = -sum of the others: what the slack gives. The dual over the block
 /// is sum_j g_j d_j - h_j/2 d_j^2 over all classes, with g_y = 0, h_j = x' S_j x, sum_j d_j = 0 and
 /// d_j >= -mass_j; `share` finds its maximum.
+///
+/// With slack rescaling both sides of a constraint are multiplied: x = loss[y, j] (phi(row, y) - phi(row, j)), and
+/// the entries of the Gram matrix are x_j' S x_k = loss[y, j] loss[y, k] (h_y + h_j if j = k); see `maximise`.
 template <class Rows>
 struct Multiclass {
     struct Scratch {
@@ -22,21 +25,24 @@ struct Multiclass {
     Rows rows;
     const std::int32_t* label;
     const double* class_loss;
+    const double* margins;  // null: all 1
     const double* costs;
     Index classes, stride;
-    bool squared;
+    bool squared, rescaled;
     std::vector<double> alpha;  // examples x classes; the entry of the true class stays 0
     std::vector<double> norms;  // x'x, or -1 where not yet known; with a prior variance, unused
 
-    Multiclass(const Rows& rows, const std::int32_t* label, const double* class_loss, Index classes,
-               const double* costs, bool squared)
+    Multiclass(const Rows& rows, const std::int32_t* label, const double* class_loss, const double* margins,
+               Index classes, const double* costs, bool squared, bool rescaled)
         : rows(rows),
           label(label),
           class_loss(class_loss),
+          margins(margins),
           costs(costs),
           classes(classes),
           stride(padded(classes)),
           squared(squared),
+          rescaled(rescaled),
           alpha(std::size_t(rows.size() * classes)),
           norms(std::size_t(rows.size()), -1.0) {}
 
@@ -45,6 +51,7 @@ struct Multiclass {
     Index n_weights() const { return rows.width() * stride; }
     Index n_alpha() const { return size() * classes; }
     double cost(Index i) const { return costs[i]; }
+    double margin(Index i) const { return margins ? margins[i] : 1.0; }
     Scratch scratch() const {
         const auto n = std::size_t(stride);
         const std::vector<double> zeros(n);
@@ -62,10 +69,10 @@ struct Multiclass {
         const Index y = label[i];
         const double* l = class_loss + y * classes;
         const double* a = &alpha[i * classes];
-        const double own = g[y];
+        const double own = g[y], asked = margin(i);
         double total = 0, alpha_g = 0, worst = 0;
         for (Index j = 0; j < classes; ++j) {
-            g[j] = l[j] - own + g[j];
+            g[j] = rescaled ? l[j] * (asked - own + g[j]) : asked * l[j] - own + g[j];
             mass[j] = a[j];
             total += a[j];
             alpha_g += a[j] * g[j];
@@ -87,10 +94,18 @@ struct Multiclass {
         curvatures(i, weights.s, sigma, t.h.data());
         double* d = t.d.data();
         const Index y = label[i];
-        t.h[y] += curve;
-        share(t);
         const double* l = class_loss + y * classes;
         double* a = &alpha[i * classes];
+        if (rescaled) {
+            const auto gram = [&](Index j, Index k) {
+                return j == y || k == y ? 0.0 : l[j] * l[k] * (t.h[y] + (j == k ? t.h[j] : 0.0)) + curve;
+            };
+            maximise(classes, y, gram, t.g.data(), t.mass.data());
+            for (Index j = 0; j < classes; ++j) d[j] = t.mass[j] - a[j];
+        } else {
+            t.h[y] += curve;
+            share(t);
+        }
         double gain = 0, before = 0, after = 0;
         d[y] = 0;
         for (Index j = 0; j < classes; ++j) {
@@ -106,26 +121,16 @@ struct Multiclass {
             a[j] = fit * t.mass[j];
             gain += l[j] * d[j];
         }
-        // x = phi(y) - phi(j): class j loses what it gains in alpha, the true class receives the sum
-        double received = 0;
-        for (Index j = 0; j < classes; ++j) {
-            received += d[j];
-            d[j] *= -sigma;
-        }
-        d[y] = sigma * received;
+        for (Index j = 0; j < classes; ++j) d[j] *= sigma;
+        exchange(y, d);
         spread(i, d, weights);
-        return gain - 0.5 * curve * (after - before) * (after + before);
+        return margin(i) * gain - 0.5 * curve * (after - before) * (after + before);
     }
 
     void deposit(Index i, const Weights& u, Scratch& t) const {
         const double* a = &alpha[i * classes];
-        double sum = 0;
-        for (Index j = 0; j < classes; ++j) {
-            t.d[j] = -a[j];
-            sum += a[j];
-        }
-        if (sum == 0) return;
-        t.d[label[i]] = sum;
+        std::copy_n(a, classes, t.d.data());
+        exchange(label[i], t.d.data());
         spread(i, t.d.data(), u);
     }
     double linear(Index i) const {
@@ -136,7 +141,7 @@ struct Multiclass {
             sum += a[j] * l[j];
             mass += a[j];
         }
-        return sum - (squared ? mass * (mass / (4 * costs[i])) : 0.0);
+        return margin(i) * sum - (squared ? mass * (mass / (4 * costs[i])) : 0.0);
     }
     void set_alpha(Index i, const double* from) {
         std::copy_n(from + i * classes, classes, &alpha[i * classes]);
@@ -145,6 +150,20 @@ struct Multiclass {
     void get_alpha(Index i, double* to) const { std::copy_n(&alpha[i * classes], classes, to + i * classes); }
 
 private:
+    /// Turns dual variables into what the classes get of the row: class j loses its own, times its loss where the
+    /// constraints are rescaled, and the true class receives the sum.
+    void exchange(Index y, double* d) const {
+        const double* l = class_loss + y * classes;
+        double received = 0;
+        d[y] = 0;
+        for (Index j = 0; j < classes; ++j) {
+            if (rescaled) d[j] *= l[j];
+            received += d[j];
+            d[j] = -d[j];
+        }
+        d[y] = received;
+    }
+
     /// out_j = sum_k f(x_ik) table[k, j], a few vectors of classes at a time so that the sums stay in registers.
     template <class F>
     void run(Index i, const double* table, double* out, F f) const {

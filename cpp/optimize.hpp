@@ -101,9 +101,10 @@ DUALSVM_WIDE Tally inspect_wide(const Block& block, typename Block::Scratch& scr
 template <class Block>
 class StateOf final : public State {
 public:
-    StateOf(Block block, const Shape& shape, std::uint64_t seed)
+    StateOf(Block block, const Shape& shape, bool single_precision, std::uint64_t seed)
         : block_(std::move(block)),
           prior_(shape, std::size_t(block_.n_weights())),
+          single_precision_(single_precision),
           random_(seed),
           v_(std::size_t(block_.n_weights())) {
         if (prior_.apart()) w_.resize(v_.size());
@@ -142,6 +143,7 @@ public:
     }
 
     Bounds certify(int threads) override {
+        for (double& w : offer_) w = rounded(w);
         const std::size_t shares = shares_of(examples_, threads);
         std::vector<std::vector<double>> sums(shares, std::vector<double>(v_.size()));
         std::vector<Tally> tallies(shares);
@@ -170,7 +172,9 @@ public:
 
     std::int64_t n_weights() const override { return std::int64_t(v_.size()); }
     std::int64_t n_alpha() const override { return block_.n_alpha(); }
-    void get_weights(double* w) const override { std::copy(offer_.begin(), offer_.end(), w); }
+    void get_weights(double* w) const override {
+        for (const double value : offer_) *w++ = rounded(value);
+    }
     void get_alpha(double* alpha) const override {
         for (Index i = 0; i < block_.size(); ++i) block_.get_alpha(i, alpha);
     }
@@ -191,6 +195,7 @@ public:
 
 private:
     const std::vector<double>& weights() const { return prior_.apart() ? w_ : v_; }
+    double rounded(double w) const { return single_precision_ ? double(float(w)) : w; }
     double dual() const { return linear_ + prior_.conjugate(v_); }
 
     /// The weights offered are a running mean of w, mostly over the last ten passes: the primal of w itself goes
@@ -267,6 +272,7 @@ private:
 
     Block block_;
     Regulariser prior_;
+    bool single_precision_;
     Random random_;
     std::vector<double> v_, w_;            // w_ is empty where it is v_
     std::vector<double> offer_;            // the weights offered to the caller

@@ -8,6 +8,7 @@ constraints come in the order of dualsvm's alpha, flattened.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 
 import cvxpy as cp
 import numpy as np
@@ -111,15 +112,36 @@ def _regression(X, y, epsilon):
     return np.array(x), np.array(l), np.repeat(np.arange(len(X)), 2)
 
 
-def _multiclass(X, y, class_loss):
+def _multiclass(X, y, class_loss, margin=1.0, rescaling="margin"):
     def phi(row, j):
         return np.kron(np.eye(len(class_loss))[j], row)
 
     # j = y gives a constraint of zeros, which says that slacks are not negative
-    x = [phi(row, own) - phi(row, j) for row, own in zip(X, y, strict=True) for j in range(len(class_loss))]
-    return np.array(x), class_loss[y].ravel(), np.repeat(np.arange(len(X)), len(class_loss))
+    factor = class_loss if rescaling == "slack" else np.ones_like(class_loss)
+    x = [
+        factor[own, j] * (phi(row, own) - phi(row, j))
+        for row, own in zip(X, y, strict=True)
+        for j in range(len(class_loss))
+    ]
+    l = np.broadcast_to(margin, len(X))[:, None] * class_loss[y]
+    return np.array(x), l.ravel(), np.repeat(np.arange(len(X)), len(class_loss))
 
 
 def _ranking(X, pairs, margin):
     x = [X[preferred] - X[other] for preferred, other in pairs]
     return np.array(x), np.broadcast_to(margin, len(pairs)), np.arange(len(pairs))
+
+
+def _lists(X, y, qid, margin=1.0, weight=None):
+    """One constraint for every set of preference pairs."""
+    weight = np.ones(len(X)) if weight is None else weight
+    x, l, example = [], [], []
+    for q, name in enumerate(np.unique(qid)):
+        rows = np.flatnonzero(qid == name)
+        pairs = [(i, j, weight[i] * weight[j]) for i in rows for j in rows if y[i] > y[j]]
+        for chosen in product([0, 1], repeat=len(pairs)):
+            some = [pair for pair, take in zip(pairs, chosen, strict=True) if take]
+            x.append(sum((c * (X[i] - X[j]) for i, j, c in some), start=np.zeros(X.shape[1])))
+            l.append(margin * sum(c for _, _, c in some))
+            example.append(q)
+    return np.array(x), np.array(l), np.array(example)

@@ -175,32 +175,58 @@ def test_history_is_consistent(task, n_jobs):
     assert history[-1].gap == solution.gap
 
 
-def test_verbose_prints_a_table(capsys):
+def test_verbose_2_prints_every_record(capsys):
     solve(large(), tol=1e-4, random_state=0)
     assert capsys.readouterr() == ("", "")
-    lines = {}
-    for verbose in (1, 2):
-        solution = solve(large(), tol=1e-4, random_state=0, verbose=verbose)
-        out, err = capsys.readouterr()
-        assert err == ""
-        title, *lines[verbose] = out.splitlines()
-        assert title.split() == ["pass", "visited", "active", "lower", "upper", "gap", "seconds"]
-    assert len(lines[2]) == solution.n_iter
-    assert 3 <= len(lines[1]) < len(lines[2]) / 2  # some passes, ever fewer
-    for line, record in zip(lines[2], solution.history, strict=True):
+    solution = solve(large(), tol=1e-4, random_state=0, verbose=2)
+    out, err = capsys.readouterr()
+    assert err == ""
+    title, *lines = out.splitlines()
+    assert title.split() == ["pass", "visited", "active", "lower", "upper", "gap", "seconds"]
+    for line, record in zip(lines, solution.history, strict=True):
         printed = [float(word) for word in line.split()]
         iteration, explored, active, lower, upper, _, seconds = astuple(record)
         expected = iteration, explored, active, lower, upper, record.gap, seconds
         assert printed == pytest.approx(expected, rel=0.01, abs=1e-3)
-    # the certified end is printed, without its time the same as when every pass is
-    assert lines[1][-1].split()[:-1] == lines[2][-1].split()[:-1]
-    assert {line.split()[0] for line in lines[1]} < {line.split()[0] for line in lines[2]}
+
+
+LINE = re.compile(r"pass +(\d+)  gap +(\S+) +(\S+) s  active +(\d+)  \[(#*)(\.*)\]")
+
+
+def test_verbose_1_prints_some_passes_where_lines_cannot_be_written_over(capsys):
+    solution = solve(large(), tol=1e-4, random_state=0, verbose=1)
+    out, err = capsys.readouterr()
+    assert err == ""
+    found = [LINE.fullmatch(line).groups() for line in out.splitlines()]
+    assert 3 <= len(found) < solution.n_iter / 2  # some passes, ever fewer
+    records = {record.iteration: record for record in solution.history}
+    for iteration, gap, seconds, active, full, empty in found:
+        record = records[int(iteration)]
+        assert float(gap) == pytest.approx(record.gap, rel=0.01)
+        assert float(seconds) == pytest.approx(record.seconds, abs=0.1)
+        assert int(active) == record.active
+        part = np.clip(np.log10(record.gap) / np.log10(1e-4), 0, 1)  # infinite before the first certificate
+        assert len(full) / (len(full) + len(empty)) == pytest.approx(part, abs=1 / len(full + empty))
+    assert found[-1][0] == str(solution.n_iter)
+    assert found[-1][-1] == ""
+
+
+def test_verbose_1_writes_over_the_line_on_a_terminal(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    solution = solve(large(), tol=1e-4, random_state=0, verbose=1)
+    out = capsys.readouterr().out
+    assert out.endswith("]\n")
+    assert out.count("\n") == 1
+    first, *lines = out.rstrip("\n").split("\r")
+    assert first == ""
+    assert [int(LINE.fullmatch(line)[1]) for line in lines] == [record.iteration for record in solution.history]
+    assert len({len(line) for line in lines}) == 1  # so that each covers the one before
 
 
 def test_verbose_prints_where_a_hot_start_begins(capsys):
     start = solve(large(), tol=1e-3)
     solve(large(), tol=1e-3, start=start, verbose=1)
-    assert re.search(r"^ +0 ", capsys.readouterr().out, re.MULTILINE)
+    assert LINE.fullmatch(capsys.readouterr().out.splitlines()[0])[1] == "0"
 
 
 # seeds and threads

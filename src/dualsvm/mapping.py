@@ -12,18 +12,24 @@ mapping        constraints of example i                                      sha
 `Pairs`        one: x = row[preferred_i] - row[other_i]                      (examples,)
 `TwoSided`     two: x = +-row_i, l = +-y_i - epsilon                         (examples, 2)
 `Multiclass`   one per class j other than y_i: x = phi(row_i, y_i) -         (examples, classes)
-               phi(row_i, j), l = class_loss[y_i, j]
+               phi(row_i, j), l = margin_i class_loss[y_i, j]; rescaled by
+               the slack, x is times class_loss[y_i, j], too
+`Lists`        one per set of preference pairs of list i: x = the sum of     (rows, 4)
+               their differences, l = the sum of their margins
 =============  ============================================================  ==================
 """
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-from .rows import Array, Rows
+from .checks import Array
+from .rows import Rows
 
 
 class Mapping(Protocol):
@@ -50,6 +56,9 @@ class Mapping(Protocol):
     def violations(self, rows: Rows, w: Array) -> Array:
         """Return ``max_j (l_ij - w.x_ij)`` for every example."""
 
+    def coefficients(self, alpha: Array, n_rows: int) -> Array:
+        """Return what every row counts in u, (n_rows,) or (n_rows, classes)."""
+
     def combine(self, rows: Rows, alpha: Array) -> Array:
         """Return ``u = sum_ij alpha_ij x_ij`` in the shape of the weights."""
 
@@ -62,9 +71,13 @@ class Mapping(Protocol):
     def scale(self, alpha: Array, factor: Array) -> Array:
         """Return the dual variables of every example times its factor."""
 
+    @property
+    def fingerprint(self) -> str:
+        """Tell apart problems between which dual variables do not carry over, not even clipped; mostly empty."""
 
-class _OnePerExample:
-    """Shared by the mappings whose alpha has one line per example and whose weights are one vector."""
+
+class _Mapping:
+    """What most mappings have in common: alpha has one line per example, and the weights are one vector."""
 
     @property
     def n_examples(self) -> int:
@@ -83,9 +96,17 @@ class _OnePerExample:
     def scale(self, alpha: Array, factor: Array) -> Array:
         return alpha * factor.reshape(-1, *[1] * (alpha.ndim - 1))
 
+    def coefficients(self, alpha: Array, n_rows: int) -> Array:
+        raise NotImplementedError
+
+    def combine(self, rows: Rows, alpha: Array) -> Array:
+        return rows.combine(self.coefficients(alpha, rows.n)).T
+
+    fingerprint = ""
+
 
 @dataclass(frozen=True)
-class Signed(_OnePerExample):
+class Signed(_Mapping):
     """One constraint per example, its row times a sign."""
 
     margins: Array
@@ -105,15 +126,15 @@ class Signed(_OnePerExample):
     def violations(self, rows: Rows, w: Array) -> Array:
         return self.margins - self._signs() * rows.scores(w)
 
-    def combine(self, rows: Rows, alpha: Array) -> Array:
-        return rows.combine(alpha * self._signs())
+    def coefficients(self, alpha: Array, n_rows: int) -> Array:
+        return alpha * self._signs()
 
     def linear(self, alpha: Array) -> float:
         return float(alpha @ self.margins)
 
 
 @dataclass(frozen=True)
-class Pairs(_OnePerExample):
+class Pairs(_Mapping):
     """One constraint per preference pair, the difference of two rows."""
 
     margins: Array
@@ -133,6 +154,10 @@ class Pairs(_OnePerExample):
             out[part] -= x @ w
         return out
 
+    def coefficients(self, alpha: Array, n_rows: int) -> Array:
+        gained, lost = (np.bincount(self.pairs[:, side], alpha, n_rows) for side in (0, 1))
+        return gained - lost
+
     def combine(self, rows: Rows, alpha: Array) -> Array:
         out = np.zeros(rows.width)
         for part, x in rows.differences(self.pairs):
@@ -144,7 +169,7 @@ class Pairs(_OnePerExample):
 
 
 @dataclass(frozen=True)
-class TwoSided(_OnePerExample):
+class TwoSided(_Mapping):
     """Epsilon-insensitive regression: a constraint on either side that share one slack."""
 
     targets: Array
@@ -161,19 +186,21 @@ class TwoSided(_OnePerExample):
     def violations(self, rows: Rows, w: Array) -> Array:
         return np.asarray(np.abs(self.targets - rows.scores(w)) - self.epsilon)
 
-    def combine(self, rows: Rows, alpha: Array) -> Array:
-        return rows.combine(alpha[:, 0] - alpha[:, 1])
+    def coefficients(self, alpha: Array, n_rows: int) -> Array:
+        return np.asarray(alpha[:, 0] - alpha[:, 1])
 
     def linear(self, alpha: Array) -> float:
         return float((alpha[:, 0] - alpha[:, 1]) @ self.targets - self.epsilon * alpha.sum())
 
 
 @dataclass(frozen=True)
-class Multiclass(_OnePerExample):
+class Multiclass(_Mapping):
     """Crammer-Singer classes; neither the kernel nor this class ever forms phi."""
 
     labels: Array
     class_loss: Array
+    margins: Array | None = None
+    rescaled: bool = False  # by the slack
     task: str = "multiclass"
 
     @property
@@ -184,50 +211,72 @@ class Multiclass(_OnePerExample):
         return (len(self.class_loss), width)
 
     def kernel(self) -> dict[str, Any]:
-        return {"kind": "multiclass", "label": self.labels, "class_loss": self.class_loss}
+        return {
+            "kind": "multiclass",
+            "label": self.labels,
+            "class_loss": self.class_loss,
+            "margins": self.margins,
+            "rescaled": self.rescaled,
+        }
+
+    def _l(self) -> Array:
+        table = self.class_loss[self.labels]
+        return table if self.margins is None else self.margins[:, None] * table
 
     def violations(self, rows: Rows, w: Array) -> Array:
         scores = rows.scores(np.ascontiguousarray(w.T))
-        own = scores[np.arange(rows.n), self.labels]
-        return np.asarray((self.class_loss[self.labels] - own[:, None] + scores).max(axis=1))
+        lead = scores[np.arange(rows.n), self.labels][:, None] - scores
+        factor = self.class_loss[self.labels] if self.rescaled else 1.0
+        return np.asarray((self._l() - factor * lead).max(axis=1))
 
     def _off_label(self, alpha: Array) -> Array:
         alpha = alpha.copy()
         alpha[np.arange(len(alpha)), self.labels] = 0
         return alpha
 
-    def combine(self, rows: Rows, alpha: Array) -> Array:
+    def coefficients(self, alpha: Array, n_rows: int) -> Array:
         alpha = self._off_label(alpha)
+        if self.rescaled:
+            alpha *= self.class_loss[self.labels]
         coefficients = -alpha
         coefficients[np.arange(len(alpha)), self.labels] = alpha.sum(axis=1)
-        return rows.combine(coefficients).T
+        return coefficients
 
     def linear(self, alpha: Array) -> float:
-        return float((alpha * self.class_loss[self.labels]).sum())
+        return float((alpha * self._l()).sum())
 
     def mass(self, alpha: Array) -> Array:
         return np.asarray(self._off_label(alpha).sum(axis=1))
 
 
-@dataclass(frozen=True)
-class Grouped:
-    """Rows that share the slack of the example whose id they carry."""
+class _Shared(_Mapping):
+    """Shared by the mappings whose examples own several lines of alpha: member[start[i]:start[i + 1]]."""
 
-    margins: Array
-    start: Array  # the rows of example i are member[start[i]:start[i + 1]]
+    start: Array
     member: Array
-    task: str = "rows"
 
     @property
     def n_examples(self) -> int:
         return len(self.start) - 1
 
+    def scale(self, alpha: Array, factor: Array) -> Array:
+        each = np.empty(len(alpha))
+        each[self.member] = np.repeat(factor, np.diff(self.start))
+        return super().scale(alpha, each)
+
+
+@dataclass(frozen=True)
+class Grouped(_Shared):
+    """Rows that share the slack of the example whose id they carry."""
+
+    margins: Array
+    start: Array
+    member: Array
+    task: str = "rows"
+
     @property
     def alpha_shape(self) -> tuple[int, ...]:
         return self.margins.shape
-
-    def weight_shape(self, width: int) -> tuple[int, ...]:
-        return (width,)
 
     def kernel(self) -> dict[str, Any]:
         return {"kind": "group", "margins": self.margins, "start": self.start, "member": self.member}
@@ -236,8 +285,8 @@ class Grouped:
         g = self.margins - rows.scores(w)
         return np.maximum.reduceat(g[self.member], self.start[:-1])
 
-    def combine(self, rows: Rows, alpha: Array) -> Array:
-        return rows.combine(alpha)
+    def coefficients(self, alpha: Array, n_rows: int) -> Array:
+        return alpha
 
     def linear(self, alpha: Array) -> float:
         return float(alpha @ self.margins)
@@ -245,7 +294,65 @@ class Grouped:
     def mass(self, alpha: Array) -> Array:
         return np.add.reduceat(alpha[self.member], self.start[:-1])
 
-    def scale(self, alpha: Array, factor: Array) -> Array:
-        out = np.empty_like(alpha)
-        out[self.member] = alpha[self.member] * np.repeat(factor, np.diff(self.start))
-        return out
+
+@dataclass(frozen=True)
+class Lists(_Shared):
+    """Lists to be ranked, one slack each, which pays for every preference pair.
+
+    A constraint is a set of pairs, and there are too many to give each a dual variable of its own. What the dual
+    variables of a list make together is told in four numbers for every row: what it counts in u, its positive and
+    its negative part, and equal shares of l.alpha / margin and of the sum of alpha.
+    """
+
+    start: Array
+    member: Array
+    grade: Array  # of the row at a place, from 0 within its list
+    weight: Array | None  # likewise
+    margin: float
+    task: str = "lists"
+
+    @property
+    def alpha_shape(self) -> tuple[int, ...]:
+        return (len(self.member), 4)
+
+    def kernel(self) -> dict[str, Any]:
+        own = {name: getattr(self, name) for name in ("start", "member", "grade", "weight", "margin")}
+        return {"kind": "lists"} | own
+
+    def violations(self, rows: Rows, w: Array) -> Array:
+        scores = rows.scores(w)[self.member]
+        weight = np.ones(len(scores)) if self.weight is None else self.weight
+        return np.array([
+            _pair_losses(scores[a:b], self.grade[a:b], weight[a:b], self.margin)
+            for a, b in itertools.pairwise(self.start)
+        ])
+
+    def coefficients(self, alpha: Array, n_rows: int) -> Array:
+        return np.asarray(alpha[:, 0] - alpha[:, 1])
+
+    def linear(self, alpha: Array) -> float:
+        return self.margin * float(alpha[:, 2].sum())
+
+    def mass(self, alpha: Array) -> Array:
+        return np.add.reduceat(alpha[self.member, 3], self.start[:-1])
+
+    @property
+    def fingerprint(self) -> str:
+        digest = hashlib.sha256()
+        for part in (self.start, self.member, self.grade, self.weight):
+            digest.update(b"|" if part is None else part.tobytes())
+        return digest.hexdigest()
+
+
+def _pair_losses(scores: Array, grade: Array, weight: Array, margin: float) -> float:
+    """Return the sum of ``weight_i weight_j max(0, margin - (s_i - s_j))`` over pairs with grade_i > grade_j."""
+    total = 0.0
+    for step in range(1, int(grade.max()) + 1):
+        above, below = grade == step, grade < step
+        order = np.argsort(scores[below])
+        s, c = scores[below][order], weight[below][order]
+        # of the rows below, those with s_j > s_i - margin come last; sums over the last k of them
+        count, sums = (np.concatenate([[0.0], np.cumsum(x[::-1])]) for x in (c, c * s))
+        k = len(s) - np.searchsorted(s, scores[above] - margin, side="right")
+        total += float(weight[above] @ ((margin - scores[above]) * count[k] + sums[k]))
+    return total

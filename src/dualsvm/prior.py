@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .rows import LIMIT, Array, as_array
+from .checks import LIMIT, Array, as_array
 
 
 @dataclass(frozen=True)

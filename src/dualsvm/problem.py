@@ -7,11 +7,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .mapping import Grouped, Mapping, Multiclass, Pairs, Signed, TwoSided
+from .checks import LIMIT, Array, as_array, as_class_loss, as_ids, as_number, as_vector
+from .mapping import Grouped, Lists, Mapping, Multiclass, Pairs, Signed, TwoSided
 from .prior import Prior, as_covariance, as_weights
-from .rows import LIMIT, Array, Rows, as_array, as_ids, as_number, as_rows, as_vector
+from .rows import Rows, as_rows
 
-_MOST_CLASSES = 1 << 15  # their table of losses takes 8 GB
 Loss = Literal["hinge", "squared_hinge"]
 
 
@@ -23,7 +23,7 @@ class Problem:
         minimise  1/2 (w - m)' S^-1 (w - m)  +  sum_i C_i max(0, max_j (l_ij - w.x_ij))
 
     with ``lower <= w <= upper``, where example i owns the constraints (x_ij, l_ij). The class methods `binary`,
-    `regression`, `multiclass` and `ranking` state those tasks without forming their constraints.
+    `regression`, `multiclass`, `ranking` and `lists` state those tasks without forming their constraints.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Problem:
     Attributes
     ----------
     task : str
-        "rows", "binary", "regression", "multiclass" or "ranking".
+        "rows", "binary", "regression", "multiclass", "ranking" or "lists".
     rows : ndarray or CSR matrix
         The rows in use: the caller's own object where nothing had to be converted.
     n_examples : int
@@ -85,9 +85,7 @@ class Problem:
         ids = None if example is None else as_ids(example, "example", view.n, "row")
         mapping: Mapping = Signed(l, None, "rows")
         if ids is not None and not (np.diff(ids) > 0).all():
-            _, inverse, count = np.unique(ids, return_inverse=True, return_counts=True)
-            member = np.argsort(inverse.reshape(-1), kind="stable").astype(np.int64)
-            mapping = Grouped(l, np.concatenate([[0], np.cumsum(count)]).astype(np.int64), member)
+            mapping = Grouped(l, *_groups(ids))
         self._set(view, mapping, ids, cost, loss, prior, lower, upper)
 
     @classmethod
@@ -203,6 +201,8 @@ class Problem:
         *,
         class_loss: ArrayLike | None = None,
         n_classes: int | None = None,
+        rescaling: Literal["margin", "slack"] = "margin",
+        margin: ArrayLike | None = None,
         intercept: float = 0.0,
         example: ArrayLike | None = None,
         cost: ArrayLike = 1.0,
@@ -213,7 +213,7 @@ class Problem:
     ) -> Problem:
         """State a Crammer-Singer problem: ``(w_y - w_j).x_i >= class_loss[y, j] - slack_i`` for all j.
 
-        The weights have shape (n_classes, n_features), and so have priors and bounds.
+        With slack rescaling, ``(w_y - w_j).x_i >= 1 - slack_i / class_loss[y, j]`` instead. The weights have shape (n_classes, n_features), and so have priors and bounds.
 
         Parameters
         ----------
@@ -222,10 +222,14 @@ class Problem:
         y : array-like of shape (n_examples,)
             Classes, integers from 0.
         class_loss : array-like of shape (n_classes, n_classes), default None
-            What it costs to take the class of the row for that of the column; zero on the diagonal. None: 1
-            for every mistake.
+            What it costs to take the class of the row for that of the column; not negative, and zero on the
+            diagonal. None: 1 for every mistake.
         n_classes : int, default None
             Number of classes, where not all of them occur in `y`.
+        rescaling : {"margin", "slack"}, default "margin"
+            Whether a costly mistake asks for a larger margin, or counts more once the margin is missed.
+        margin : float or array-like of shape (n_examples,), default None
+            Factor on the margins that are asked of an example. None: 1.
         intercept, example, cost, loss, prior, lower, upper
             As in `Problem.binary`.
 
@@ -244,32 +248,15 @@ class Problem:
         """
         rows = as_rows(X, "X", intercept)
         labels = as_ids(y, "y", rows.n, "row of X")
-        if n_classes is not None and not isinstance(n_classes, int | np.integer):
-            raise ValueError(f"n_classes must be an integer, got {n_classes!r}")
-        if class_loss is not None:
-            table = as_array(class_loss, "class_loss")
-            if table.dtype.kind not in "fiub":
-                raise ValueError(f"class_loss must hold real numbers, got dtype {table.dtype}")
-            table = np.array(table, dtype=np.float64, order="C")
-            if table.ndim != 2 or table.shape[0] != table.shape[1]:
-                raise ValueError(f"class_loss must be square (classes x classes), got shape {table.shape}")
-            if n_classes is not None and n_classes != len(table):
-                raise ValueError(f"n_classes is {n_classes}, but class_loss has {len(table)} classes")
-            if not (np.abs(table) <= LIMIT).all() or np.diag(table).any():
-                raise ValueError("class_loss must be finite, of 1e150 at most, with zeros on its diagonal")
-        else:
-            count = int(labels.max()) + 1 if n_classes is None else int(n_classes)
-            if count > _MOST_CLASSES:
-                what = f"y holds class numbers up to {labels.max()}" if n_classes is None else f"n_classes is {count}"
-                raise ValueError(f"{what}: renumber the classes from 0; {_MOST_CLASSES} of them are possible")
-            table = 1.0 - np.eye(max(count, 0))
-        if len(table) < 2:
-            raise ValueError(f"a multiclass problem needs at least 2 classes, got {len(table)}")
+        table = as_class_loss(class_loss, n_classes, labels)
+        if rescaling not in ("margin", "slack"):
+            raise ValueError(f'rescaling must be "margin" or "slack", got {rescaling!r}')
+        margins = None if margin is None else as_vector(margin, "margin", rows.n, "row")
         if labels.min() < 0 or labels.max() >= len(table):
             raise ValueError(
                 f"y must hold classes from 0 to {len(table) - 1}, got values from {labels.min()} to {labels.max()}"
             )
-        mapping = Multiclass(labels.astype(np.int32), table)
+        mapping = Multiclass(labels.astype(np.int32), table, margins, rescaling == "slack")
         return cls._made(rows, mapping, example, cost, loss, prior, lower, upper)
 
     @classmethod
@@ -325,6 +312,80 @@ class Problem:
         table = np.array(table, dtype=np.int64, order="C")
         mapping = Pairs(as_vector(margin, "margin", len(table), "pair"), table)
         return cls._made(rows, mapping, example, cost, loss, prior, lower, upper)
+
+    @classmethod
+    def lists(
+        cls,
+        X: Any,
+        y: ArrayLike,
+        qid: ArrayLike | None = None,
+        *,
+        weight: ArrayLike | None = None,
+        margin: float = 1.0,
+        cost: ArrayLike = 1.0,
+        loss: Loss = "hinge",
+        prior: Prior | None = None,
+        lower: ArrayLike | None = None,
+        upper: ArrayLike | None = None,
+    ) -> Problem:
+        """State lists to be ranked, one slack a list: the sum of what its pairs fall short of the margin.
+
+        With the hinge loss this is `ranking` with all pairs of rows of one list, of which the first has the higher
+        `y`. Pairs are never listed: the worst constraint is found by sorting, so that lists may be long.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_rows, n_features)
+            Feature rows, as in `Problem`.
+        y : array-like of shape (n_rows,)
+            Relevance: the higher, the further up.
+        qid : array-like of shape (n_rows,), default None
+            An integer id for every row, in any order: rows with the same id make a list. None: all make one.
+        weight : array-like of shape (n_rows,), default None
+            What a row counts, not negative; a pair counts the product. None: 1.
+        margin : float, default 1.0
+            The margin that is asked of a pair; positive.
+        cost : float or array-like of shape (n_lists,), default 1.0
+            The C_i: one number, or one per list in the order of ascending ids.
+        loss, prior, lower, upper
+            As in `Problem`. The squared hinge squares the sum over a list.
+
+        Returns
+        -------
+        Problem
+
+        Examples
+        --------
+        >>> from dualsvm import Problem, solve
+        >>> problem = Problem.lists([[0.0], [1.0], [3.0], [9.0]], [0, 1, 2, 0], [5, 5, 5, 8], cost=10.0)
+        >>> problem.n_examples
+        2
+        >>> solve(problem, tol=1e-9).w.round(4).tolist()
+        [1.0]
+        """
+        rows = as_rows(X, "X")
+        relevance = as_array(y, "y")
+        if relevance.shape != (rows.n,):
+            raise ValueError(f"y must hold one relevance per row of X, shape ({rows.n},), got shape {relevance.shape}")
+        relevance = as_vector(relevance, "y", rows.n, "row")
+        ids = np.zeros(rows.n, np.int64) if qid is None else as_ids(qid, "qid", rows.n, "row")
+        start, member = _groups(ids)
+        code = np.repeat(np.arange(len(start) - 1), np.diff(start))
+        order = np.lexsort([relevance[member], code])
+        fresh = np.ones(rows.n, dtype=bool)  # a row whose relevance differs from that before it in its list
+        fresh[1:] = np.diff(relevance[member][order]) != 0
+        rank = np.cumsum(fresh)
+        grade = np.empty(rows.n, dtype=np.int32)
+        grade[order] = rank - rank[start[:-1]][code]
+        margin = as_number(margin, "margin")
+        if margin <= 0:
+            raise ValueError(f"margin must be positive, got {margin}")
+        if weight is not None:
+            weight = as_vector(weight, "weight", rows.n, "row")[member]
+            if weight.min() < 0:
+                raise ValueError(f"weight must not be negative, got {weight.min()}")
+        mapping = Lists(start, member, grade, weight, margin)
+        return cls._made(rows, mapping, None, cost, loss, prior, lower, upper)
 
     @classmethod
     def _made(cls, rows: Rows, mapping: Mapping, example: ArrayLike | None, *rest: Any) -> Problem:
@@ -413,6 +474,13 @@ class Problem:
     def __repr__(self) -> str:
         kind = "x".join(map(str, self.rows.shape))
         return f"<Problem: {self.task}, {self.n_examples} examples, {kind} {self.rows.dtype} rows, {self.loss}>"
+
+
+def _groups(ids: Array) -> tuple[Array, Array]:
+    """Return where the members of every id begin and end, in the order of ascending ids, and the members."""
+    _, inverse, count = np.unique(ids, return_inverse=True, return_counts=True)
+    member = np.argsort(inverse.reshape(-1), kind="stable").astype(np.int64)
+    return np.concatenate([[0], np.cumsum(count)]).astype(np.int64), member
 
 
 def _sample(values: Array) -> str:

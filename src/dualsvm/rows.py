@@ -8,13 +8,10 @@ from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from . import _core
+from .checks import Array, as_array, as_number
 
-Array = NDArray[Any]
-
-LIMIT = 1e150  # numbers beyond are refused: their squares and sums would overflow
 _CHUNK = 1 << 20  # numbers turned into float64 at a time by the plain numpy products
 
 
@@ -136,44 +133,3 @@ def _float_dtype(dtype: np.dtype[Any], name: str) -> type[np.float32] | type[np.
     if dtype.kind not in "fiub":
         raise ValueError(f"{name} must hold real numbers, got dtype {dtype}: convert it to float32 or float64 first")
     return np.float32 if dtype.kind == "f" and dtype.itemsize <= 4 else np.float64
-
-
-def as_array(values: Any, name: str) -> Array:
-    """Return values as an array, or say which argument cannot be one."""
-    try:
-        return np.asarray(values)
-    except ValueError as error:  # lists of different lengths
-        raise ValueError(f"{name} must be an array, with lines of one length: {error}") from None
-
-
-def as_number(value: Any, name: str) -> float:
-    """Return a finite number as a float."""
-    array = as_array(value, name)
-    if array.ndim != 0 or array.dtype.kind not in "fiub" or not abs(array) <= LIMIT:
-        raise ValueError(f"{name} must be a finite number, of 1e150 at most, got {value!r}")
-    return float(array)
-
-
-def as_vector(values: Any, name: str, n: int, per: str) -> Array:
-    """Return finite numbers, one or one for each of `n` things, as a float64 vector of length n."""
-    array = as_array(values, name)
-    if array.dtype.kind not in "fiub":
-        raise ValueError(f"{name} must hold real numbers, got dtype {array.dtype}")
-    if array.ndim != 0 and array.shape != (n,):
-        raise ValueError(f"{name} must be one number or one per {per}, shape ({n},), got shape {array.shape}")
-    array = array.astype(np.float64)
-    if not (np.abs(array) <= LIMIT).all():
-        raise ValueError(f"{name} contains NaN, infinity or a number beyond 1e150: replace those entries")
-    return np.ascontiguousarray(np.broadcast_to(array, (n,)))
-
-
-def as_ids(values: Any, name: str, n: int, per: str) -> Array:
-    """Return integers, one for each of `n` things, as an int64 vector."""
-    array = as_array(values, name)
-    if array.dtype.kind not in "iu":
-        raise ValueError(f"{name} must hold integers, got dtype {array.dtype}")
-    if array.shape != (n,):
-        raise ValueError(f"{name} must hold one integer per {per}, shape ({n},), got shape {array.shape}")
-    if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
-        raise ValueError(f"{name} contains integers beyond 2**63 - 1")
-    return np.ascontiguousarray(array, dtype=np.int64)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
-import secrets
 from dataclasses import astuple, dataclass, field, fields
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from . import store
+from .checks import Array
 from .problem import Problem
-from .rows import Array
 
 _FORMAT = "dualsvm.Solution 1"
+_META = ("lower_bound", "upper_bound", "converged", "n_iter", "task", "fingerprint")
 _TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -95,6 +94,12 @@ class Record:
         """Relative gap between the two bounds; inf before the first certified weights."""
         return relative_gap(self.lower, self.upper) if np.isfinite(self.upper) else np.inf
 
+    @classmethod
+    def from_table(cls, table: Array) -> list[Record]:
+        """Return the records whose fields are the columns of a table."""
+        lines = table.reshape(-1, len(fields(cls))).tolist()
+        return [cls(int(line[0]), int(line[1]), int(line[2]), *line[3:]) for line in lines]
+
 
 @dataclass(frozen=True)
 class Solution:
@@ -120,6 +125,8 @@ class Solution:
         The task of the problem that was solved.
     ids : ndarray or None
         The ids by which the problem named its rows or examples.
+    fingerprint : str
+        Of a "lists" problem: hot starts take dual variables over only between problems with the same preferences.
 
     Examples
     --------
@@ -141,6 +148,7 @@ class Solution:
     history: list[Record] = field(repr=False)
     task: str
     ids: Array | None = field(default=None, repr=False)
+    fingerprint: str = field(default="", repr=False)
 
     @property
     def gap(self) -> float:
@@ -187,31 +195,12 @@ class Solution:
         ...     Solution.load(path).gap == solution.gap
         True
         """
-        meta = {
-            "format": _FORMAT,
-            "lower_bound": self.lower_bound,
-            "upper_bound": self.upper_bound,
-            "converged": self.converged,
-            "n_iter": self.n_iter,
-            "task": self.task,
-        }
-        arrays = {
-            "meta": np.array(json.dumps(meta)),
-            "w": self.w,
-            "alpha": self.alpha,
-            "history": np.array([astuple(r) for r in self.history], dtype=np.float64),
-        }
+        meta = {name: getattr(self, name) for name in _META}
+        table = np.array([astuple(r) for r in self.history], dtype=np.float64)
+        arrays = {"w": self.w, "alpha": self.alpha, "history": table}
         if self.ids is not None:
             arrays["ids"] = self.ids
-        target = Path(path)
-        draft = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
-        try:
-            with open(draft, "xb") as file:
-                np.savez_compressed(file, allow_pickle=False, **arrays)
-            os.replace(draft, target)
-        except BaseException:
-            draft.unlink(missing_ok=True)
-            raise
+        store.write(path, _FORMAT, meta, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Solution:
@@ -226,20 +215,12 @@ class Solution:
         -------
         Solution
         """
-        try:
-            with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
-                meta = json.loads(str(file["meta"]))
-                if meta.pop("format") != _FORMAT:
-                    raise ValueError(f"the format is not {_FORMAT!r}")
-                table = file["history"].reshape(-1, len(fields(Record)))
-                history = [Record(int(r[0]), int(r[1]), int(r[2]), *map(float, r[3:])) for r in table]
-                ids = file.get("ids")
-                return cls(w=file["w"], alpha=file["alpha"], history=history, ids=ids, **meta)
-        except OSError:
-            raise
-        except Exception as error:  # whatever numpy, zipfile, zlib and json make of a broken file
-            message = f"{os.fspath(path)!r} is not a solution saved by dualsvm, or is one of another version"
-            raise ValueError(message) from error
+        return store.read(path, "a solution", {_FORMAT: cls._restored})
+
+    @classmethod
+    def _restored(cls, meta: dict[str, Any], arrays: dict[str, Array]) -> Solution:
+        history = Record.from_table(arrays["history"])
+        return cls(w=arrays["w"], alpha=arrays["alpha"], history=history, ids=arrays.get("ids"), **meta)
 
 
 def feasible(problem: Problem, alpha: Array) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import joblib
@@ -15,7 +15,8 @@ from sklearn.utils import check_random_state
 
 from . import _core
 from .problem import Problem
-from .rows import Array, as_number
+from .progress import Call, Watcher, printers
+from .checks import Array, as_number
 from .solution import Record, Solution, feasible, relative_gap
 
 _WORK = 1e8  # numbers read in one call of the kernel, about: short enough for Ctrl-C, long enough to be cheap
@@ -53,7 +54,7 @@ def solve(
     n_jobs : int, default None
         Number of threads; None is 1 and -1 all cores.
     verbose : int, default 0
-        1 prints a line for some passes, ever fewer of them, and for those that were certified; 2 for every pass.
+        1 shows a live line with a bar on log10 of the gap; 2 prints a line with both bounds for every pass.
     callback : callable, default None
         Called with the `Record` of every pass. If it returns True, the solve stops there.
 
@@ -87,46 +88,74 @@ def solve(
     """
     if not isinstance(problem, Problem):
         raise TypeError(f"problem must be a dualsvm.Problem, got {type(problem).__name__}")
-    tol = as_number(tol, "tol")
-    if tol < 0:
-        raise ValueError(f"tol must not be negative, got {tol}")
-    if not isinstance(max_iter, int | np.integer) or isinstance(max_iter, bool) or max_iter < 0:
-        raise ValueError(f"max_iter must be an integer that is not negative, got {max_iter!r}")
-    if not isinstance(verbose, int | np.integer):
-        raise TypeError(f"verbose must be an integer, got {verbose!r}")
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be callable, got {type(callback).__name__}")
+    watchers = printers(verbose, tol := as_tolerance(tol))
+    if callback is not None:
+        watchers.append(Call(callback))
+    return pursue(problem, tol, max_iter, start, random_state, n_jobs, watchers)
+
+
+def pursue(
+    problem: Problem,
+    tol: float,
+    max_iter: int,
+    start: Solution | None,
+    random_state: Any,
+    n_jobs: int | None,
+    watchers: Sequence[Watcher] = (),
+    single_precision: bool = False,
+) -> Solution:
+    """Solve a problem as `solve` does, for watchers, and, if asked, with weights that are float32 numbers."""
+    tol = as_tolerance(tol)
+    if not isinstance(max_iter, int | np.integer) or isinstance(max_iter, bool) or max_iter < 0:
+        raise ValueError(f"max_iter must be an integer that is not negative, got {max_iter!r}")
     alpha = None if start is None else match(start, problem)
     w = None if start is None or start.w.shape != problem.weight_shape else start.w
-    state = State(problem, alpha, _seed(random_state), _threads(n_jobs), w)
+    state = State(problem, alpha, _seed(random_state), _threads(n_jobs), w, single_precision)
     max_iter = min(int(max_iter), 2**62)
 
     run = _Run(state, tol)
-    watch = _Watch(verbose, callback)
     stopped = False
     goal = _COARSE
     try:
         if start is not None:
             goal = run.certify()
-            stopped = watch.tell(run.history[-1], run.certified)
+            stopped = run.tell(watchers)
         while not (stopped or run.converged) and run.n_iter < max_iter:
-            idle = not run.optimize(1 if watch.watching else max_iter - run.n_iter, goal)
+            idle = not run.optimize(1 if watchers else max_iter - run.n_iter, goal)
             if idle or run.history[-1].estimate <= goal or run.n_iter == max_iter:
                 goal = run.certify()
-            if watch.watching:
-                stopped = watch.tell(run.history[-1], run.certified)
+            stopped = run.tell(watchers)
             if idle:  # no example costs anything
                 break
     except KeyboardInterrupt:
         stopped = True
+    finally:
+        for watcher in watchers:
+            watcher.close()
     return run.finish(problem, warn=not stopped)
+
+
+def as_tolerance(tol: Any) -> float:
+    """Return a tolerance as a float that is not negative."""
+    tol = as_number(tol, "tol")
+    if tol < 0:
+        raise ValueError(f"tol must not be negative, got {tol}")
+    return tol
 
 
 class State:
     """The kernel's state of a problem, speaking the shapes that the user sees."""
 
     def __init__(
-        self, problem: Problem, alpha: Array | None, seed: int, threads: int, w: Array | None = None
+        self,
+        problem: Problem,
+        alpha: Array | None,
+        seed: int,
+        threads: int,
+        w: Array | None = None,
+        single_precision: bool = False,
     ) -> None:
         self.problem = problem
         self.threads = threads
@@ -151,6 +180,7 @@ class State:
             "variance": self._inward(variance, 1.0),
             "lower": self._inward(problem.lower, -np.inf),
             "upper": self._inward(problem.upper, np.inf),
+            "single_precision": single_precision,
             "seed": seed,
         }
         self._kernel = _core.State(rows.kernel, spec | problem.mapping.kernel())
@@ -215,6 +245,17 @@ class _Run:
         return self.history[-1].iteration if self.history else 0
 
     @property
+    def record(self) -> Record:
+        return self.history[-1]
+
+    def weights(self) -> Array:
+        return self.state.weights()
+
+    def tell(self, watchers: Sequence[Watcher]) -> bool:
+        """Have the watchers look; return whether one wants to stop."""
+        return any([watcher.tell(self) for watcher in watchers])
+
+    @property
     def gap(self) -> float:
         return relative_gap(self.lower, self.upper) if np.isfinite(self.upper) else np.inf
 
@@ -262,7 +303,7 @@ class _Run:
                 f"not converged: after {self.n_iter} passes the relative gap is {self.gap:.3g}, and tol is "
                 f"{self.tol:.3g}; the bounds hold all the same. Raise max_iter or tol, or scale the features.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,  # the caller of solve
             )
         return Solution(
             w=self.w,
@@ -274,6 +315,7 @@ class _Run:
             history=self.history,
             task=problem.task,
             ids=problem.ids,
+            fingerprint=problem.mapping.fingerprint,
         )
 
 
@@ -281,7 +323,8 @@ def match(start: Solution, problem: Problem) -> Array:
     """Return the dual variables of an earlier solution as feasible ones of this problem.
 
     Lines of alpha (rows in a "rows" problem, else examples) are matched by id, the k-th line of an id to the
-    k-th; where neither problem names ids, by position. Lines without a match start at 0.
+    k-th; where neither problem names ids, by position. Lines without a match start at 0, and so do all between
+    problems that their mapping tells apart.
     """
     if not isinstance(start, Solution):
         raise TypeError(f"start must be a dualsvm.Solution, got {type(start).__name__}")
@@ -299,6 +342,8 @@ def match(start: Solution, problem: Problem) -> Array:
             "dual variables cannot be matched otherwise"
         )
     alpha = np.zeros(shape)
+    if start.fingerprint != problem.mapping.fingerprint:
+        return alpha
     if start.ids is None or problem.ids is None:
         n = min(len(alpha), len(start.alpha))
         alpha[:n] = start.alpha[:n]
@@ -338,26 +383,3 @@ def _threads(n_jobs: int | None) -> int:
     if n_jobs == 0:
         raise ValueError("n_jobs must not be 0: None is one thread, -1 all cores")
     return min(int(joblib.effective_n_jobs(n_jobs)), 1024)
-
-
-class _Watch:
-    """Whoever watches a solve: the printed table and the callback."""
-
-    def __init__(self, verbose: int, callback: Callable[[Record], Any] | None) -> None:
-        self.verbose, self.callback = verbose, callback
-        self.watching = verbose > 0 or callback is not None
-        self.titled = False
-
-    def tell(self, record: Record, certified: bool) -> bool:
-        """Show a record; return whether to stop."""
-        step = 10 ** (len(str(record.iteration)) - 1)
-        if self.verbose > 1 or (self.verbose == 1 and (certified or record.iteration % step == 0)):
-            if not self.titled:
-                print("  pass   visited    active          lower          upper       gap   seconds")
-                self.titled = True
-            print(
-                f"{record.iteration:>6} {record.explored:>9} {record.active:>9} {record.lower:>14.8g} "
-                f"{record.upper:>14.8g} {record.gap:>9.2e} {record.seconds:>9.3f}"
-            )
-        answer = None if self.callback is None else self.callback(record)
-        return isinstance(answer, bool | np.bool_) and bool(answer)
