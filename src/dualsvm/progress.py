@@ -30,17 +30,21 @@ class View(Protocol):
         """Return the present weights, in the shape that the user sees."""
 
 
-class Watcher(Protocol):
+class Watcher:
     """Is told of every pass; whoever returns True ends the solve."""
 
+    def begin(self) -> None:
+        """Take note that a pass begins."""
+
     def tell(self, view: View) -> bool:
-        """Take note of a pass; return whether to stop."""
+        """Take note of a pass that has ended; return whether to stop."""
+        raise NotImplementedError
 
     def close(self) -> None:
         """Take note that the solve has ended."""
 
 
-class Line:
+class Line(Watcher):
     """One line for a pass, with a bar that is full when the gap has come down to the tolerance.
 
     On a terminal the line is written over in place. Elsewhere a new one is written when bounds were certified, and
@@ -70,7 +74,7 @@ class Line:
         self.open = False
 
 
-class Table:
+class Table(Watcher):
     """All of every record, one line each."""
 
     def __init__(self, title: str = "") -> None:
@@ -88,11 +92,8 @@ class Table:
         )
         return False
 
-    def close(self) -> None:
-        pass
 
-
-class Call:
+class Call(Watcher):
     """A function that takes the record, and ends the solve by returning True."""
 
     def __init__(self, function: Callable[[Record], Any]) -> None:
@@ -101,9 +102,6 @@ class Call:
     def tell(self, view: View) -> bool:
         answer = self.function(view.record)
         return isinstance(answer, bool | np.bool_) and bool(answer)
-
-    def close(self) -> None:
-        pass
 
 
 def bar(gap: float, tol: float) -> str:

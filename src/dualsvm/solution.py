@@ -14,7 +14,7 @@ from .checks import Array
 from .problem import Problem
 
 _FORMAT = "dualsvm.Solution 1"
-_META = ("lower_bound", "upper_bound", "converged", "n_iter", "task", "fingerprint")
+_META = ("lower_bound", "upper_bound", "status", "n_iter", "task", "fingerprint")
 _TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -115,6 +115,8 @@ class Solution:
         cost at most (hinge).
     lower_bound, upper_bound : float
         The optimum of the problem lies between them. `upper_bound` is the objective at `w`.
+    status : {"converged", "max_iter", "stopped", "interrupted"}
+        How the solve ended: within the tolerance, after the last pass allowed, by a callback or by Ctrl-C.
     converged : bool
         Whether the relative gap between the bounds is within the tolerance asked for.
     n_iter : int
@@ -143,12 +145,17 @@ class Solution:
     alpha: Array
     lower_bound: float
     upper_bound: float
-    converged: bool
+    status: str
     n_iter: int
     history: list[Record] = field(repr=False)
     task: str
     ids: Array | None = field(default=None, repr=False)
     fingerprint: str = field(default="", repr=False)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the tolerance was reached."""
+        return self.status == "converged"
 
     @property
     def gap(self) -> float:

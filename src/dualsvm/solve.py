@@ -93,7 +93,10 @@ def solve(
     watchers = printers(verbose, tol := as_tolerance(tol))
     if callback is not None:
         watchers.append(Call(callback))
-    return pursue(problem, tol, max_iter, start, random_state, n_jobs, watchers)
+    solution = pursue(problem, tol, max_iter, start, random_state, n_jobs, watchers)
+    if solution.status == "max_iter":
+        warn_not_converged(solution.n_iter, solution.gap, tol)
+    return solution
 
 
 def pursue(
@@ -112,29 +115,41 @@ def pursue(
         raise ValueError(f"max_iter must be an integer that is not negative, got {max_iter!r}")
     alpha = None if start is None else match(start, problem)
     w = None if start is None or start.w.shape != problem.weight_shape else start.w
-    state = State(problem, alpha, _seed(random_state), _threads(n_jobs), w, single_precision)
+    state = State(problem, alpha, as_seed(random_state), as_threads(n_jobs), w, single_precision)
     max_iter = min(int(max_iter), 2**62)
 
     run = _Run(state, tol)
-    stopped = False
+    status = "max_iter"
     goal = _COARSE
     try:
         if start is not None:
             goal = run.certify()
-            stopped = run.tell(watchers)
-        while not (stopped or run.converged) and run.n_iter < max_iter:
+            status = run.tell(watchers) or status
+        while status == "max_iter" and not run.converged and run.n_iter < max_iter:
+            for watcher in watchers:
+                watcher.begin()
             idle = not run.optimize(1 if watchers else max_iter - run.n_iter, goal)
             if idle or run.history[-1].estimate <= goal or run.n_iter == max_iter:
                 goal = run.certify()
-            stopped = run.tell(watchers)
+            status = run.tell(watchers) or status
             if idle:  # no example costs anything
                 break
     except KeyboardInterrupt:
-        stopped = True
+        status = "interrupted"
     finally:
         for watcher in watchers:
             watcher.close()
-    return run.finish(problem, warn=not stopped)
+    return run.finish(problem, status)
+
+
+def warn_not_converged(n_iter: int, gap: float, tol: float) -> None:
+    """Warn the caller of the caller that the passes did not suffice."""
+    warnings.warn(
+        f"not converged: after {n_iter} passes the relative gap is {gap:.3g}, and tol is {tol:.3g}; the bounds hold "
+        "all the same. Raise max_iter or tol, or scale the features.",
+        ConvergenceWarning,
+        stacklevel=3,
+    )
 
 
 def as_tolerance(tol: Any) -> float:
@@ -251,9 +266,9 @@ class _Run:
     def weights(self) -> Array:
         return self.state.weights()
 
-    def tell(self, watchers: Sequence[Watcher]) -> bool:
-        """Have the watchers look; return whether one wants to stop."""
-        return any([watcher.tell(self) for watcher in watchers])
+    def tell(self, watchers: Sequence[Watcher]) -> str:
+        """Have the watchers look; return "stopped" if one wants to stop."""
+        return "stopped" if any([watcher.tell(self) for watcher in watchers]) else ""
 
     @property
     def gap(self) -> float:
@@ -294,23 +309,16 @@ class _Run:
         factor = self.gap / last.estimate if last.estimate > 0 else 1.0
         return max(0.95 * self.tol, _COARSE * self.gap) / min(max(factor, 0.1), 10.0)
 
-    def finish(self, problem: Problem, warn: bool) -> Solution:
+    def finish(self, problem: Problem, status: str) -> Solution:
         if not self.certified:
             self.certify()
         assert self.w is not None
-        if warn and not self.converged:
-            warnings.warn(
-                f"not converged: after {self.n_iter} passes the relative gap is {self.gap:.3g}, and tol is "
-                f"{self.tol:.3g}; the bounds hold all the same. Raise max_iter or tol, or scale the features.",
-                ConvergenceWarning,
-                stacklevel=4,  # the caller of solve
-            )
         return Solution(
             w=self.w,
             alpha=self.state.alpha(),
             lower_bound=self.lower,
             upper_bound=self.upper,
-            converged=self.converged,
+            status="converged" if self.converged else status,
             n_iter=self.n_iter,
             history=self.history,
             task=problem.task,
@@ -371,13 +379,15 @@ def _keys(*many: Array) -> list[Array]:
     return keys
 
 
-def _seed(random_state: Any) -> int:
+def as_seed(random_state: Any) -> int:
+    """Return the seed that a random state gives."""
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**63))
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
-def _threads(n_jobs: int | None) -> int:
+def as_threads(n_jobs: int | None) -> int:
+    """Return how many threads `n_jobs` asks for."""
     if n_jobs is not None and (isinstance(n_jobs, bool) or not isinstance(n_jobs, int | np.integer)):
         raise TypeError(f"n_jobs must be an integer or None, got {n_jobs!r}")
     if n_jobs == 0:

@@ -1,0 +1,275 @@
+"""What the linear estimators share: parameters and manners. What their problems are, each of them says itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from joblib import Parallel, delayed
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .. import store
+from ..checks import Array, as_number, as_vector
+from ..problem import Problem
+from ..proximal import pursue_wide
+from ..progress import Watcher, printers
+from ..solution import Record, Solution, relative_gap
+from ..solve import as_seed, as_threads, as_tolerance, pursue, warn_not_converged
+from .callbacks import Callbacks, CallbackSupportMixin
+from .encoding import decode, encode
+from .terms import Terms, Wide, make_terms
+
+FLOATS = [np.float64, np.float32]
+_LEARNED = ("_alpha", "_fingerprint", "_mean")  # attributes that are kept beside those that the user sees
+
+
+class LinearSVM(CallbackSupportMixin, BaseEstimator):
+    """A linear model whose weights are the certified solution of one problem, or of one for every output."""
+
+    def _learn(
+        self,
+        X: Any,
+        outputs: int,
+        state: Callable[[Terms], list[Problem]],
+        data: dict[str, Any],
+        onward: bool = False,
+        titles: Sequence[str] = ("",),
+        middle: float = 0.0,
+    ) -> Self:
+        """Solve what `state` makes of the terms on the weights, and set the attributes.
+
+        `onward`: what was learned before is the mean of the prior, as a stream is learned from. `titles`: what to
+        call the problems. `middle`: where an intercept that is not penalised is looked for first.
+        """
+        tol = as_tolerance(self.tol)
+        bias = self._bias()
+        unpenalized = isinstance(getattr(self, "fit_intercept", None), str)
+        wide = Wide(middle, _mean_square(X)) if unpenalized else None
+        terms = make_terms(self.prior, self.lower, self.upper, outputs, X.shape[1], bias, wide)
+        single = X.dtype == np.float32 and terms.covariance is None
+        if single:  # so that the weights, rounded, stay within
+            lower, upper = (None if b is None else b.astype(np.float32) for b in (terms.lower, terms.upper))
+            terms = replace(terms, lower=lower, upper=upper)
+        if onward and hasattr(self, "coef_"):
+            terms = replace(terms, mean=getattr(self, "_mean", self._weights()))
+        problems = state(terms)
+
+        def attributes(w: Array) -> dict[str, Any]:
+            return self._attributes(np.atleast_2d(w).astype(np.float32 if single else np.float64), bias)
+
+        callbacks = Callbacks(self, self.max_iter * len(problems), data, attributes)
+        watchers = [callbacks] if callbacks.watching else []
+        starts = self._starts(problems) if self.warm_start and not onward else [None] * len(problems)
+        narrow = [terms.narrow_of(slice(None) if len(p.weight_shape) == 2 else k) for k, p in enumerate(problems)]
+        solutions = self._solve(problems, narrow, starts, tol, watchers, titles, single)
+
+        for name in _LEARNED:
+            vars(self).pop(name, None)
+        if onward:
+            u = [p.mapping.combine(p.view, s.alpha) for p, s in zip(problems, solutions, strict=True)]
+            mean = 0.0 if terms.mean is None else terms.mean
+            self._mean = mean + terms.scaled(_stacked(u))
+            if terms.narrow is not None:  # the dual variables hardly tell the intercept
+                self._mean[:, -1] = _stacked([s.w for s in solutions])[:, -1]
+        else:
+            self._alpha = sp.csr_array(np.vstack([s.alpha.reshape(len(s.alpha), -1).T for s in solutions]))
+            self._fingerprint = solutions[0].fingerprint
+        self._report(problems, solutions, tol)
+        for name, value in attributes(_stacked([s.w for s in solutions])).items():
+            setattr(self, name, value)
+        callbacks.end()
+        endings = {solution.status for solution in solutions}
+        if "interrupted" in endings:
+            raise KeyboardInterrupt
+        if "max_iter" in endings:
+            warn_not_converged(self.n_iter_, self.gap_, tol)
+        return self
+
+    def _solve(
+        self,
+        problems: list[Problem],
+        narrow: list[Array | None],
+        starts: Sequence[Solution | None],
+        tol: float,
+        watchers: list[Watcher],
+        titles: Sequence[str],
+        single: bool,
+    ) -> list[Solution]:
+        """Solve the problems, several of them side by side if nobody watches."""
+        watching = [[*printers(self.verbose, tol, title), *watchers] for title in titles]
+        alone = len(problems) == 1
+        seeds = [as_seed(self.random_state) for _ in problems]
+        n_jobs = self.n_jobs if alone else 1
+
+        def one(k: int, max_iter: int) -> Solution:
+            rest = tol, max_iter, starts[k], seeds[k], n_jobs, watching[k], single
+            variance = narrow[k]
+            return pursue(problems[k], *rest) if variance is None else pursue_wide(problems[k], variance, *rest)
+
+        if not alone and not any(watching) and as_threads(self.n_jobs) > 1:
+            run = Parallel(n_jobs=self.n_jobs, prefer="threads")
+            return list(run(delayed(one)(k, self.max_iter) for k in range(len(problems))))
+        solutions: list[Solution] = []
+        for k in range(len(problems)):
+            halted = bool(solutions) and solutions[-1].status in ("stopped", "interrupted")
+            solution = one(k, 0 if halted else self.max_iter)
+            solutions.append(replace(solution, status=solutions[-1].status) if halted else solution)
+        return solutions
+
+    def _report(self, problems: list[Problem], solutions: list[Solution], tol: float) -> None:
+        self.lower_bound_ = float(sum(s.lower_bound for s in solutions))
+        self.upper_bound_ = float(sum(s.upper_bound for s in solutions))
+        self.gap_ = relative_gap(self.lower_bound_, self.upper_bound_)
+        self.converged_ = all(s.converged for s in solutions)
+        self.history_ = _joined(solutions)
+        self.n_iter_ = sum(s.n_iter for s in solutions)
+        shares = []
+        for problem, solution in zip(problems, solutions, strict=True):
+            part = problem.mapping.coefficients(solution.alpha, problem.view.n)
+            shares.append(sp.csr_array(part.reshape(len(part), -1).T))
+        self.dual_coef_ = sp.csr_array(sp.vstack(shares, format="csr"))
+        self.n_support_ = len(np.unique(self.dual_coef_.nonzero()[1]))
+
+    def _starts(self, problems: list[Problem]) -> list[Solution | None]:
+        """Return what is left of the last fit to start from, one for every problem."""
+        none: list[Solution | None] = [None] * len(problems)
+        if not hasattr(self, "_alpha"):
+            return none
+        rows = [int(np.prod(problem.alpha_shape[1:])) for problem in problems]
+        if sum(rows) != self._alpha.shape[0]:
+            return none
+        weights = self._weights()
+        starts, first = none, 0
+        for k, problem in enumerate(problems):
+            shape = problem.alpha_shape
+            alpha = self._alpha[first : first + rows[k]].toarray().T.reshape(-1, *shape[1:])
+            w = weights if len(problem.weight_shape) == 2 else weights[min(k, len(weights) - 1)]
+            starts[k] = Solution(
+                w, alpha, -np.inf, np.inf, "max_iter", 0, [], problem.task, None, self._fingerprint
+            )
+            first += rows[k]
+        return starts
+
+    def _bias(self) -> float:
+        """Return the value of the constant feature, 0 for none."""
+        fit_intercept = getattr(self, "fit_intercept", False)
+        if not (isinstance(fit_intercept, bool | np.bool_) or fit_intercept == "unpenalized"):
+            raise ValueError(f'fit_intercept must be True, False or "unpenalized", got {fit_intercept!r}')
+        if not fit_intercept:
+            return 0.0
+        bias = as_number(self.intercept_scaling, "intercept_scaling")
+        if bias <= 0:
+            raise ValueError(f"intercept_scaling must be positive, got {bias}")
+        return bias
+
+    def _weights(self) -> Array:
+        """Return the weights of the last fit, (outputs, width)."""
+        coef = np.atleast_2d(self.coef_).astype(np.float64)
+        bias = self._bias()
+        return np.column_stack([coef, np.ravel(self.intercept_) / bias]) if bias else coef
+
+    def _attributes(self, w: Array, bias: float) -> dict[str, Any]:
+        """Return coefficients and intercepts from weights of shape (outputs, width)."""
+        coef = np.ascontiguousarray(w[:, :-1] if bias else w)
+        intercept = w[:, -1] * w.dtype.type(bias) if bias else np.zeros(len(w), w.dtype)
+        return {"coef_": coef, "intercept_": intercept}
+
+    def _cost(self, sample_weight: Any, n: int) -> Array:
+        """Return C times the weights of the examples."""
+        C = as_number(self.C, "C")
+        if C <= 0:
+            raise ValueError(f"C must be positive, got {C}")
+        return C * weights_of(sample_weight, n)
+
+    def _scores(self, X: Any) -> Array:
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=FLOATS, reset=False)
+        return np.asarray(X @ self.coef_.T) + self.intercept_
+
+    def _more_of(self, X: Any, y: Any, onward: bool, **checks: Any) -> tuple[Any, Array]:
+        """Check the data of a fit, or of a further part of a stream."""
+        reset = not (onward and hasattr(self, "coef_"))
+        finite = {"accept_sparse": "csr", "dtype": FLOATS, "ensure_all_finite": False, "reset": reset}
+        return validate_data(self, X, y, **(finite | checks))  # the problem looks for NaN
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the estimator, fitted or not, to an ``.npz`` file that `dualsvm.load` reads; no pickle is involved.
+
+        Parameters
+        ----------
+        path : path-like
+            Where to write, exactly this name. An older file is replaced only when the new one is complete.
+        """
+        names = [*self.get_params(deep=False), *_LEARNED]
+        names += [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]
+        arrays: dict[str, Array] = {}
+        meta = {name: encode(getattr(self, name), name, arrays) for name in names if hasattr(self, name)}
+        store.write(path, f"dualsvm.{type(self).__name__} 1", {"state": meta}, arrays)
+
+    @classmethod
+    def _restored(cls, meta: dict[str, Any], arrays: dict[str, Array]) -> Self:
+        state = {name: decode(value, arrays) for name, value in meta["state"].items()}
+        parameters = {name: state.pop(name) for name in cls._get_param_names()}
+        estimator = cls(**parameters)
+        for name, value in state.items():
+            if name not in _LEARNED and (name.startswith("_") or not name.endswith("_")):
+                raise ValueError(f"{name} is no attribute of a fitted estimator")
+            setattr(estimator, name, value)
+        return estimator
+
+
+def weights_of(sample_weight: Any, n: int) -> Array:
+    """Return the weights of the examples as a vector."""
+    if sample_weight is None:
+        return np.ones(n)
+    weights = as_vector(sample_weight, "sample_weight", n, "row of X")
+    if weights.min() < 0:
+        raise ValueError(f"sample_weight must not be negative, got {weights.min()}")
+    if not weights.any():
+        raise ValueError("sample_weight must not be zero for every row: at least one must count")
+    return weights
+
+
+def _mean_square(X: Any) -> float:
+    """Return the mean of x'x over the rows; 1 where they are all zeros."""
+    values = X.data if sp.issparse(X) else X
+    axes = list(range(values.ndim))
+    total = float(np.einsum(values, axes, values, axes, [], dtype=np.float64))
+    return total / X.shape[0] if 0 < total < np.inf else 1.0
+
+
+def _stacked(weights: list[Array]) -> Array:
+    """Return the weights of several problems, or of one with several outputs, as (outputs, width)."""
+    return np.vstack([np.atleast_2d(w) for w in weights])
+
+
+def _joined(solutions: list[Solution]) -> list[Record]:
+    """Return one history of problems solved one after the other.
+
+    The lower bounds add up, with 0 for the problems that are still to come: no objective is negative. An upper bound
+    is known only when all problems have one.
+    """
+    if len(solutions) == 1:
+        return solutions[0].history
+    joined, passes, lower, upper, seconds = [], 0, 0.0, 0.0, 0.0
+    for k, solution in enumerate(solutions):
+        last = k == len(solutions) - 1
+        for r in solution.history:
+            bounds = lower + r.lower, upper + r.upper if last else np.inf
+            joined.append(
+                Record(passes + r.iteration, r.explored, r.active, *bounds, r.estimate, seconds + r.seconds)
+            )
+        passes += solution.n_iter
+        lower, upper = lower + solution.lower_bound, upper + solution.upper_bound
+        seconds += solution.history[-1].seconds
+    return joined

@@ -1,0 +1,302 @@
+"""Classification: binary, Crammer-Singer, one-vs-rest."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+
+from ..checks import Array, as_array, as_class_loss, as_vector
+from ..prior import Prior
+from ..problem import Problem
+from .base import LinearSVM
+from .callbacks import with_callbacks
+from .terms import Terms
+
+
+class SVMClassifier(ClassifierMixin, LinearSVM):
+    """Linear support vector classification, with a proof of how close the model is to the best one.
+
+    For two classes, labelled -1 and 1, it minimises over the weights w
+
+        1/2 |w|^2 + sum_i C_i max(0, 1 - y_i w.x_i)
+
+    with the intercept as one more weight. For more classes it minimises the same with one slack for every example,
+    shared by all classes (Crammer-Singer), or solves one such problem for every class against the rest.
+
+    Parameters
+    ----------
+    C : float, default 1.0
+        Cost of a slack; larger means less regularisation. An example pays C times its weights.
+    loss : {"hinge", "squared_hinge"}, default "hinge"
+        Whether an example pays its slack or the square of it.
+    multi_class : {"crammer_singer", "ovr"}, default "crammer_singer"
+        How more than two classes are told apart: all at once, or each from the rest.
+    class_loss : array-like of shape (n_classes, n_classes), default None
+        What it costs to take the class of the row for that of the column, in the order of `classes_`; not negative,
+        zero on the diagonal. None: 1 for every mistake. With ``multi_class="ovr"`` there is no such table.
+    rescaling : {"margin", "slack"}, default "margin"
+        Whether a costly mistake asks for a larger margin, or counts more once the margin is missed.
+    fit_intercept : bool or "unpenalized", default True
+        Whether to have an intercept. It is regularised like any other weight, which matters if the classes lie far
+        to one side of the origin: scale the features, raise `intercept_scaling`, or choose "unpenalized", which gives
+        the intercept a prior so wide (a standard deviation of 100 times the typical length of a row) that it is free.
+    intercept_scaling : float, default 1.0
+        Value of the constant feature whose weight, times this, is the intercept. The larger, the less the intercept
+        is regularised.
+    class_weight : dict or "balanced", default None
+        Factors on C by class; "balanced" makes them inversely proportional to how often a class occurs.
+    prior : Prior, default None
+        Gaussian prior of the weights: anything that broadcasts to (n_features,) or, for several classes, to
+        (n_classes, n_features). One more feature speaks of the intercept.
+    lower, upper : float or array-like, default None
+        Bounds on the weights, in the same shapes; one number bounds the coefficients and leaves the intercept free.
+    tol : float, default 1e-3
+        Stop when ``(upper - lower) / |upper|`` of the certified bounds is at most this.
+    max_iter : int, default 10000
+        Largest number of passes, with ``multi_class="ovr"`` of every class.
+    warm_start : bool, default False
+        Whether `fit` starts from the dual variables of the last fit. C and everything else may have changed.
+    random_state : int, RandomState, Generator or None, default None
+        Seed of the order in which examples are visited.
+    n_jobs : int, default None
+        Number of threads; None is 1 and -1 all cores. With ``multi_class="ovr"`` classes are solved side by side.
+    verbose : int, default 0
+        1 shows a live line with a bar on log10 of the gap; 2 prints a line for every pass.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+    coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
+        Weights of the features; float32 if X is, unless the prior has a full covariance.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        Intercepts.
+    lower_bound_, upper_bound_ : float
+        Proven bounds on the optimum of the problem; the upper one is the objective of this model.
+    gap_ : float
+        ``(upper_bound_ - lower_bound_) / |upper_bound_|``.
+    converged_ : bool
+        Whether `gap_` is within `tol`.
+    n_iter_ : int
+        Number of passes, of all classes together.
+    history_ : list of Record
+        One record for every pass.
+    dual_coef_ : sparse array of shape (1, n_samples) or (n_classes, n_samples)
+        What every example counts in the weights: without prior mean, variance and bounds, and but for the gap,
+        ``coef_ = dual_coef_ @ X``.
+    n_support_ : ndarray of shape (n_classes,)
+        Number of examples of every class with an entry in `dual_coef_`.
+    n_features_in_, feature_names_in_
+        As in every scikit-learn estimator.
+
+    See Also
+    --------
+    dualsvm.c_path : A path of models over C.
+    dualsvm.Problem : The problem behind all of this.
+
+    Notes
+    -----
+    Ctrl-C ends a fit with the best model so far and its certificate, and is then passed on.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from dualsvm import SVMClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = SVMClassifier(C=10.0, random_state=0).fit(X, y)
+    >>> bool(model.lower_bound_ <= model.upper_bound_), model.gap_ <= 1e-3
+    (True, True)
+    >>> model.score(X, y) > 0.95
+    True
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        loss: str = "hinge",
+        *,
+        multi_class: str = "crammer_singer",
+        class_loss: Any = None,
+        rescaling: str = "margin",
+        fit_intercept: bool | str = True,
+        intercept_scaling: float = 1.0,
+        class_weight: Any = None,
+        prior: Prior | None = None,
+        lower: Any = None,
+        upper: Any = None,
+        tol: float = 1e-3,
+        max_iter: int = 10_000,
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.C = C
+        self.loss = loss
+        self.multi_class = multi_class
+        self.class_loss = class_loss
+        self.rescaling = rescaling
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.class_weight = class_weight
+        self.prior = prior
+        self.lower = lower
+        self.upper = upper
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, margin: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features. C-contiguous float32 or float64 arrays and canonical CSR matrices are used without a copy.
+        y : array-like of shape (n_samples,)
+            Classes: integers, strings, booleans or anything that can be sorted.
+        sample_weight : array-like of shape (n_samples,), default None
+            Factors on C; an example of weight 2 counts as two examples.
+        margin : float or array-like of shape (n_samples,), default None
+            The margin that is asked of an example, or with several classes a factor on `class_loss`. None: 1.
+
+        Returns
+        -------
+        self : SVMClassifier
+        """
+        X, y = self._more_of(X, y, onward=False)
+        check_classification_targets(y)
+        classes, codes = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(
+                f"y holds one class only, {classes[0]!r}: at least 2 classes are needed (n_samples={X.shape[0]})"
+            )
+        if not np.array_equal(classes, getattr(self, "classes_", classes)):
+            vars(self).pop("_alpha", None)  # dual variables of other classes are no start
+        self.classes_ = classes
+        weight = compute_class_weight(self.class_weight, classes=classes, y=y)
+        return self._classify(X, y, codes, weight[codes], sample_weight, margin)
+
+    @with_callbacks
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, margin: Any = None
+    ) -> Self:
+        """Learn from one more part of a stream.
+
+        The weights learned so far, by `fit` or by earlier parts, are the mean of the prior for this part: the dual
+        variables of what came before stay as they are, and its rows are not needed again. The bounds are those of
+        this problem.
+
+        Parameters
+        ----------
+        X, y, sample_weight, margin
+            As in `fit`. Not every class must occur in `y`.
+        classes : array-like of shape (n_classes,), default None
+            All classes there will be. Needed in the first call, if nothing was fitted before.
+
+        Returns
+        -------
+        self : SVMClassifier
+        """
+        first = not hasattr(self, "coef_")
+        if first:
+            if classes is None:
+                raise ValueError("classes must be given in the first call of partial_fit: all that will ever occur")
+            known = np.unique(as_array(classes, "classes"))
+            if len(known) < 2:
+                raise ValueError(f"classes must name at least 2 classes, got {known.tolist()}")
+        else:
+            known = self.classes_
+            if classes is not None and not np.array_equal(np.unique(as_array(classes, "classes")), known):
+                raise ValueError(f"classes must stay those of the first call, {known.tolist()}, got {classes!r}")
+        if isinstance(self.class_weight, str):
+            raise ValueError(
+                f"class_weight={self.class_weight!r} needs all examples at once: give partial_fit a dict instead"
+            )
+        X, y = self._more_of(X, y, onward=True)
+        check_classification_targets(y)
+        present = np.unique(y)
+        if strange := [label for label in present.tolist() if label not in known.tolist()]:
+            raise ValueError(f"y holds classes that are not among {known.tolist()}: {strange}")
+        self.classes_ = known
+        codes = np.searchsorted(known, y)
+        weight = compute_class_weight(self.class_weight, classes=known, y=known)
+        return self._classify(X, y, codes, weight[codes], sample_weight, margin, onward=True)
+
+    def _classify(
+        self, X: Any, y: Array, codes: Array, weight: Array, sample_weight: Any, margin: Any, onward: bool = False
+    ) -> Self:
+        n, k = X.shape[0], len(self.classes_)
+        if self.multi_class not in ("crammer_singer", "ovr"):
+            raise ValueError(f'multi_class must be "crammer_singer" or "ovr", got {self.multi_class!r}')
+        if self.rescaling not in ("margin", "slack"):
+            raise ValueError(f'rescaling must be "margin" or "slack", got {self.rescaling!r}')
+        if self.multi_class == "ovr" and k > 2 and self.class_loss is not None:
+            raise ValueError('class_loss does not apply to multi_class="ovr": every class is told from the rest')
+        common = {"cost": self._cost(sample_weight, n) * weight, "loss": self.loss, "intercept": self._bias()}
+        margins = np.ones(n) if margin is None else as_vector(margin, "margin", n, "row of X")
+
+        def each(terms: Terms) -> list[Problem]:
+            """Every class against the rest; of two classes, the second against the first."""
+            wanted = range(k) if k > 2 else [1]
+            return [
+                Problem.binary(X, np.where(codes == c, 1, -1), margin=margins, **common, **terms.of(output))
+                for output, c in enumerate(wanted)
+            ]
+
+        def together(terms: Terms) -> list[Problem]:
+            own = {"class_loss": self.class_loss, "n_classes": k, "rescaling": self.rescaling, "margin": margin}
+            return [Problem.multiclass(X, codes, **own, **common, **terms.of(slice(None)))]
+
+        if k == 2 and self.class_loss is not None:
+            # the margin of a mistake, or its cost
+            table = as_class_loss(self.class_loss, 2, codes)[codes, 1 - codes]
+            if self.rescaling == "margin":
+                margins = margins * table
+            else:
+                common["cost"] = common["cost"] * table ** (1 + (self.loss == "squared_hinge"))
+        data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight, "margin": margin}}
+        one_each = k > 2 and self.multi_class == "ovr"
+        titles = [f"class {label}: " for label in self.classes_.tolist()] if one_each else [""]
+        self._learn(X, 1 if k == 2 else k, each if one_each or k == 2 else together, data, onward, titles)
+        self.n_support_ = np.bincount(codes[np.unique(self.dual_coef_.nonzero()[1])], minlength=k)
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the scores: positive for the second of two classes, or one score for every class.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+        """
+        scores = self._scores(X)
+        return scores.ravel() if scores.shape[1] == 1 else scores
+
+    def predict(self, X: Any) -> Array:
+        """Return the class with the highest score.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        scores = self.decision_function(X)
+        codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return np.asarray(self.classes_[codes])

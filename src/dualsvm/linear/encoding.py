@@ -1,0 +1,66 @@
+"""Parameters and attributes of estimators as JSON and plain arrays."""
+
+from __future__ import annotations
+
+from dataclasses import astuple
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..checks import Array
+from ..prior import Prior
+from ..solution import Record
+
+
+def encode(value: Any, name: str, arrays: dict[str, Array]) -> Any:
+    """Return a value as JSON can hold it, with arrays set aside under the given name."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Prior):
+        parts = (("mean", value.mean), ("variance", value.variance), ("covariance", value.covariance))
+        return {"prior": {key: encode(part, f"{name}.{key}", arrays) for key, part in parts}}
+    if isinstance(value, dict):
+        items = [[encode(key, name, arrays), encode(part, name, arrays)] for key, part in value.items()]
+        return {"items": items}
+    if sp.issparse(value):
+        for part in ("data", "indices", "indptr"):
+            arrays[f"{name}.{part}"] = getattr(value.tocsr(), part)
+        return {"sparse": name, "shape": list(value.shape)}
+    if isinstance(value, list) and value and all(isinstance(part, Record) for part in value):
+        arrays[name] = np.array([astuple(part) for part in value], dtype=np.float64)
+        return {"records": name}
+    array = np.asarray(value)
+    if array.dtype == object and all(isinstance(part, str) for part in array.flat):
+        arrays[name] = array.astype(np.str_)
+        return {"strings": name}
+    if array.dtype.kind not in "biufU":
+        raise TypeError(
+            f"{name} is a {type(value).__name__}, which a file without pickle cannot hold: use numbers, text, arrays "
+            "of them, and for random_state an integer"
+        )
+    arrays[name] = array
+    return {"array": name}
+
+
+def decode(value: Any, arrays: dict[str, Array]) -> Any:
+    """Return what `encode` was given; lists come back as arrays."""
+    if not isinstance(value, dict):
+        return value
+    match value:
+        case {"prior": parts}:
+            return Prior(**{key: decode(part, arrays) for key, part in parts.items()})
+        case {"items": items}:
+            return {decode(key, arrays): decode(part, arrays) for key, part in items}
+        case {"sparse": name, "shape": shape}:
+            parts = tuple(arrays[f"{name}.{part}"] for part in ("data", "indices", "indptr"))
+            return sp.csr_array(parts, shape=tuple(shape))
+        case {"records": name}:
+            return Record.from_table(arrays[name])
+        case {"strings": name}:
+            return arrays[name].astype(object)
+        case {"array": name}:
+            return arrays[name]
+    raise ValueError(f"unknown entry {value!r}")

@@ -1,0 +1,298 @@
+"""Ranking from graded relevance within queries."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.metrics import ndcg_score
+from sklearn.utils.validation import column_or_1d
+
+from .. import _core
+from ..checks import Array, as_ids, as_vector
+from ..prior import Prior
+from ..problem import Problem
+from .base import LinearSVM, weights_of
+from .callbacks import with_callbacks
+from .terms import Terms
+
+
+class SVMRanker(LinearSVM):
+    """Linear ranking support vector machine, with a proof of how close the model is to the best one.
+
+    Of two rows of one query, the one with the higher relevance is to score higher, by a margin of 1. It minimises
+
+        1/2 |w|^2 + C sum over such pairs (i, j) of max(0, 1 - w.(x_i - x_j))
+
+    Parameters
+    ----------
+    C : float, default 1.0
+        Cost of a slack; larger means less regularisation.
+    loss : {"hinge", "squared_hinge"}, default "hinge"
+        Whether a slack is paid, or the square of it.
+    slack : {"pair", "query"}, default "pair"
+        Whether every preference pair has a slack of its own, or the pairs of a query share one, which is the sum of
+        what they fall short of the margin. With the hinge loss the problem is the same, but with "query" pairs are
+        never listed, the worst constraint being found by sorting: choose it for long lists.
+    prior, lower, upper, tol, max_iter, warm_start, random_state, n_jobs, verbose
+        As in `SVMClassifier`; the weights have shape (n_features,). There is no intercept: it would not change the
+        order.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Weights of the features; float32 if X is, unless the prior has a full covariance.
+    intercept_ : float
+        0, always.
+    lower_bound_, upper_bound_, gap_, converged_, n_iter_, history_
+        As in `SVMClassifier`.
+    dual_coef_ : sparse array of shape (1, n_samples)
+        What every row counts in the weights.
+    n_support_ : int
+        Number of rows with an entry in `dual_coef_`.
+
+    Notes
+    -----
+    Queries with one row, or with the same relevance everywhere, hold no preference and change nothing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualsvm import SVMRanker
+    >>> rng = np.random.default_rng(0)
+    >>> X, qid = rng.normal(size=(60, 3)), np.repeat(np.arange(6), 10)
+    >>> y = np.digitize(X[:, 0] + 0.3 * rng.normal(size=60), [-0.5, 0.5])
+    >>> model = SVMRanker(random_state=0).fit(X, y, qid=qid)
+    >>> model.score(X, y, qid=qid) > 0.9, model.pairwise_accuracy(X, y, qid=qid) > 0.9
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        loss: str = "hinge",
+        *,
+        slack: str = "pair",
+        prior: Prior | None = None,
+        lower: Any = None,
+        upper: Any = None,
+        tol: float = 1e-3,
+        max_iter: int = 10_000,
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.C = C
+        self.loss = loss
+        self.slack = slack
+        self.prior = prior
+        self.lower = lower
+        self.upper = upper
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features. C-contiguous float32 or float64 arrays and canonical CSR matrices are used without a copy.
+        y : array-like of shape (n_samples,)
+            Relevance: the higher, the further up.
+        qid : array-like of shape (n_samples,), default None
+            Integer ids of the queries, in any order. None: all rows belong to one.
+        sample_weight : array-like of shape (n_samples,), default None
+            Weights of the rows. A pair counts the product, so that a row of weight 2 counts as two rows.
+
+        Returns
+        -------
+        self : SVMRanker
+        """
+        return self._rank(X, y, qid, sample_weight)
+
+    @with_callbacks
+    def partial_fit(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from further queries of a stream, as `SVMClassifier.partial_fit` does.
+
+        Parameters
+        ----------
+        X, y, qid, sample_weight
+            As in `fit`; whole queries.
+
+        Returns
+        -------
+        self : SVMRanker
+        """
+        return self._rank(X, y, qid, sample_weight, onward=True)
+
+    def _rank(
+        self, X: Any, y: Any, qid: Any, sample_weight: Any, onward: bool = False
+    ) -> Self:
+        X, y = self._more_of(X, y, onward, y_numeric=True)
+        if self.slack not in ("pair", "query"):
+            raise ValueError(f'slack must be "pair" or "query", got {self.slack!r}')
+        n = X.shape[0]
+        y = as_vector(y, "y", n, "row of X")
+        ids = np.zeros(n, np.int64) if qid is None else as_ids(qid, "qid", n, "row of X")
+        C = float(self._cost(None, 1)[0])
+        weight = None if sample_weight is None else weights_of(sample_weight, n)
+        pairs = preference_pairs(y, ids, listed=self.slack == "pair")
+
+        def state(terms: Terms) -> list[Problem]:
+            if self.slack == "query":
+                problem = Problem.lists(X, y, ids, weight=weight, cost=C, loss=self.loss, **terms.of(0))
+            else:
+                cost: Any = C if weight is None else C * weight[pairs[:, 0]] * weight[pairs[:, 1]]
+                problem = Problem.ranking(X, pairs, cost=cost, loss=self.loss, **terms.of(0))
+            return [problem]
+
+        metadata = {"sample_weight": sample_weight, "qid": qid}
+        return self._learn(X, 1, state, {"X": X, "y": y, "metadata": metadata}, onward)
+
+    def _attributes(self, w: Array, bias: float) -> dict[str, Any]:
+        return {"coef_": w[0], "intercept_": w.dtype.type(0)}
+
+    def predict(self, X: Any) -> Array:
+        """Return the scores by which to rank: the higher, the further up.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self._scores(X)
+
+    def score(self, X: Any, y: Any, qid: Any = None, k: int | None = None) -> float:
+        """Return the mean NDCG over the queries: 1 for the best order.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+        y : array-like of shape (n_samples,)
+            Relevance, not negative: the gain of a row.
+        qid : array-like of shape (n_samples,), default None
+            Integer ids of the queries. None: all rows belong to one.
+        k : int, default None
+            Look at the first k rows of the ranking only. None: at all.
+
+        Returns
+        -------
+        float
+            Queries without a preference are left out; 1 if there is no other.
+        """
+        scores, y, start = self._by_query(X, y, qid)
+        if y.min() < 0:
+            raise ValueError(f"NDCG needs relevances that are not negative, got {y.min()}: shift y, or see "
+                             "pairwise_accuracy")
+        values = [
+            ndcg_score(y[None, a:b], scores[None, a:b], k=k)
+            for a, b in zip(start[:-1], start[1:], strict=True)
+            if y[a:b].min() < y[a:b].max()
+        ]
+        return float(np.mean(values)) if values else 1.0
+
+    def pairwise_accuracy(self, X: Any, y: Any, qid: Any = None) -> float:
+        """Return the mean over the queries of the part of their preference pairs that is ordered rightly.
+
+        Parameters
+        ----------
+        X, y, qid
+            As in `score`; relevances may be negative.
+
+        Returns
+        -------
+        float
+            Ties count one half. Queries without a preference are left out; 1 if there is no other.
+        """
+        scores, y, start = self._by_query(X, y, qid)
+        code = np.repeat(np.arange(len(start) - 1), np.diff(start))
+        grade = _grades(y, code).astype(np.int32)
+        # pairs with s_i - s_j <= 0, pairs with s_i - s_j < 0, and all
+        wrong, worse, all_pairs = (
+            np.array(_core.swapped(scores, grade, start, margin))
+            for margin in (np.nextafter(0.0, 1.0), 0.0, np.inf)
+        )
+        some = all_pairs > 0
+        return float(np.mean(1 - (wrong + worse)[some] / (2 * all_pairs[some]))) if some.any() else 1.0
+
+    def _by_query(self, X: Any, y: Any, qid: Any) -> tuple[Array, Array, Array]:
+        """Return scores and relevances query by query, and where each begins."""
+        scores = self.predict(X).astype(np.float64)
+        y = as_vector(column_or_1d(y, warn=True), "y", len(scores), "row of X")
+        ids = np.zeros(len(scores), np.int64) if qid is None else as_ids(qid, "qid", len(scores), "row of X")
+        order = np.argsort(ids, kind="stable")
+        start = np.flatnonzero(np.diff(ids[order], prepend=ids[order[0]] - 1))
+        return scores[order], y[order], np.append(start, len(order)).astype(np.int64)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+def _grades(y: Array, code: Array) -> Array:
+    """Return the rank of every y among the distinct ones with the same code; codes come in ascending order."""
+    order = np.lexsort([y, code])
+    fresh = np.diff(y[order], prepend=np.nan) != 0
+    rank = np.cumsum(fresh)
+    first = np.searchsorted(code, code)
+    grade = np.empty(len(y), dtype=np.int64)
+    grade[order] = rank
+    return grade - rank[first]
+
+
+def preference_pairs(y: Array, ids: Array, listed: bool = True) -> Array:
+    """Return all pairs of rows of one query where the first has the higher y; without `listed`, only if there are any.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_samples,)
+        Relevance.
+    ids : ndarray of shape (n_samples,)
+        Ids of the queries.
+    listed : bool, default True
+        Whether the pairs themselves are wanted.
+
+    Returns
+    -------
+    ndarray of shape (n_pairs, 2)
+    """
+    order = np.lexsort([y, ids])
+    start = np.flatnonzero(np.diff(ids[order], prepend=ids[order[0]] - 1))
+    queries = [rows for rows in np.split(order, start[1:]) if y[rows[0]] < y[rows[-1]]]
+    if not queries:
+        raise ValueError(
+            f"y holds no preference: within every query all relevances are equal (n_samples={len(y)}); give at least "
+            "one query with two rows of different relevance"
+        )
+    if not listed:
+        return np.empty((0, 2), np.int64)
+    # rows are sorted by y: whoever comes before the first row of the same y is worse
+    worse = [np.searchsorted(y[rows], y[rows], side="left") for rows in queries]
+    total = sum(int(count.sum()) for count in worse)
+    if total >= 2**31:
+        raise ValueError(
+            f"the queries hold {total:,} preference pairs, too many to give each a slack of its own: choose "
+            'slack="query"'
+        )
+    pairs = np.empty((total, 2), np.int64)
+    at = 0
+    for rows, counts in zip(queries, worse, strict=True):
+        k = int(counts.sum())
+        pairs[at : at + k, 0] = np.repeat(rows, counts)
+        offsets = np.arange(k) - np.repeat(np.cumsum(counts) - counts, counts)
+        pairs[at : at + k, 1] = rows[offsets]
+        at += k
+    return pairs

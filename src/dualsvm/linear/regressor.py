@@ -1,0 +1,162 @@
+"""Epsilon-insensitive regression."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import RegressorMixin
+
+from ..checks import Array
+from ..prior import Prior
+from ..problem import Problem
+from .base import LinearSVM
+from .callbacks import with_callbacks
+from .terms import Terms
+
+_LOSSES = {"epsilon_insensitive": "hinge", "squared_epsilon_insensitive": "squared_hinge"}
+
+
+class SVMRegressor(RegressorMixin, LinearSVM):
+    """Linear support vector regression, with a proof of how close the model is to the best one.
+
+    It minimises over the weights w, with the intercept as one more weight,
+
+        1/2 |w|^2 + sum_i C_i max(0, |y_i - w.x_i| - epsilon)
+
+    Parameters
+    ----------
+    C : float, default 1.0
+        Cost of a slack; larger means less regularisation. An example pays C times its weight.
+    loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, default "epsilon_insensitive"
+        Whether an example pays its slack or the square of it.
+    epsilon : float, default 0.0
+        Errors up to this size are free; in the units of y.
+    fit_intercept : bool or "unpenalized", default True
+        Whether to have an intercept. It is regularised like any other weight, which matters if the targets lie far
+        from 0: centre them, raise `intercept_scaling`, or choose "unpenalized", which gives the intercept a prior
+        around the median of y so wide (a standard deviation of 100 times the typical length of a row) that it is free.
+    intercept_scaling, prior, lower, upper, tol, max_iter, warm_start, random_state, n_jobs, verbose
+        As in `SVMClassifier`; the weights have shape (n_features,).
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+        Weights of the features; float32 if X is, unless the prior has a full covariance.
+    intercept_ : float
+        The intercept.
+    lower_bound_, upper_bound_, gap_, converged_, n_iter_, history_
+        As in `SVMClassifier`.
+    dual_coef_ : sparse array of shape (1, n_samples)
+        What every example counts in the weights.
+    n_support_ : int
+        Number of examples with an entry in `dual_coef_`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from dualsvm import SVMRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = SVMRegressor(C=100.0, epsilon=5.0, fit_intercept="unpenalized", random_state=0).fit(X, y)
+    >>> model.converged_, model.score(X, y) > 0.4
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        loss: str = "epsilon_insensitive",
+        *,
+        epsilon: float = 0.0,
+        fit_intercept: bool | str = True,
+        intercept_scaling: float = 1.0,
+        prior: Prior | None = None,
+        lower: Any = None,
+        upper: Any = None,
+        tol: float = 1e-3,
+        max_iter: int = 10_000,
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.C = C
+        self.loss = loss
+        self.epsilon = epsilon
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.prior = prior
+        self.lower = lower
+        self.upper = upper
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features. C-contiguous float32 or float64 arrays and canonical CSR matrices are used without a copy.
+        y : array-like of shape (n_samples,)
+            Targets.
+        sample_weight : array-like of shape (n_samples,), default None
+            Factors on C; an example of weight 2 counts as two examples.
+
+        Returns
+        -------
+        self : SVMRegressor
+        """
+        return self._regress(X, y, sample_weight)
+
+    @with_callbacks
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from one more part of a stream, as `SVMClassifier.partial_fit` does.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+
+        Returns
+        -------
+        self : SVMRegressor
+        """
+        return self._regress(X, y, sample_weight, onward=True)
+
+    def _regress(self, X: Any, y: Any, sample_weight: Any, onward: bool = False) -> Self:
+        X, y = self._more_of(X, y, onward, y_numeric=True)
+        if self.loss not in _LOSSES:
+            raise ValueError(f"loss must be one of {', '.join(map(repr, _LOSSES))}, got {self.loss!r}")
+        own = {"epsilon": self.epsilon, "intercept": self._bias(), "loss": _LOSSES[self.loss]}
+        cost = self._cost(sample_weight, X.shape[0])
+
+        def state(terms: Terms) -> list[Problem]:
+            return [Problem.regression(X, y, cost=cost, **own, **terms.of(0))]
+
+        data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
+        middle = float(np.median(y)) if np.isfinite(y).all() else 0.0
+        return self._learn(X, 1, state, data, onward, middle=middle)
+
+    def _attributes(self, w: Array, bias: float) -> dict[str, Any]:
+        several = super()._attributes(w, bias)
+        return {"coef_": several["coef_"][0], "intercept_": several["intercept_"][0]}
+
+    def predict(self, X: Any) -> Array:
+        """Return the predicted targets.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self._scores(X)

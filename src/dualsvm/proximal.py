@@ -1,0 +1,150 @@
+"""Priors so wide that they hardly regularise a weight, such as an intercept that is not to be penalised.
+
+Coordinate ascent is slow on such a problem: every step along a row moves the wide weight by its large variance, so
+steps are short. The way round is a sequence of narrow problems, whose prior draws the wide weights gently to where
+the last one left them (the proximal point method, or seen from the dual that of multipliers). Each starts hot, and
+after each the bounds of the wide problem itself are computed, for they are what is promised.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .checks import Array
+from .problem import Problem
+from .progress import View, Watcher
+from .solution import Record, Solution, dual, primal, relative_gap
+from .solve import as_seed, pursue
+
+_COARSE = 0.1  # solve a narrow problem to this part of the gap so far, or to less where that brings nothing
+_FINEST = 1e-12
+
+
+def pursue_wide(
+    problem: Problem,
+    variance: Array,
+    tol: float,
+    max_iter: int,
+    start: Solution | None,
+    random_state: Any,
+    n_jobs: int | None,
+    watchers: Sequence[Watcher] = (),
+    single_precision: bool = False,
+) -> Solution:
+    """Solve a problem as `pursue` does, by way of narrow ones.
+
+    `variance` is that of the narrow problems, in the shape of the weights, or a full one where the problem has that;
+    it differs from the problem's own in the wide weights only.
+    """
+    narrow = copy.copy(problem)
+    if problem.covariance is None:
+        narrow.variance = variance
+        wide = variance != (1.0 if problem.variance is None else problem.variance)
+    else:
+        narrow.covariance = variance
+        wide = np.broadcast_to(np.diag(variance) != np.diag(problem.covariance), problem.weight_shape)
+    centre = np.zeros(problem.weight_shape) if problem.mean is None else problem.mean
+    seed = as_seed(random_state)
+    relay = _Relay(problem, watchers)
+    finer, status = 1.0, ""
+    try:
+        while not status:
+            narrow.mean, before = centre, relay.gap
+            inner = max(finer * _COARSE * min(before, 1.0), _FINEST)
+            told = [relay] if watchers else []
+            left = max_iter - relay.passes
+            solution = pursue(narrow, inner, left, start, seed, n_jobs, told, single_precision)
+            relay.take(solution)
+            if relay.gap <= tol:
+                status = "converged"
+            elif solution.status in ("stopped", "interrupted"):
+                status = solution.status
+            elif relay.passes >= max_iter:
+                status = "max_iter"
+            if relay.gap > 0.5 * before:
+                finer = max(finer * 0.3, 1e-9)
+            centre = np.where(wide, _moved(narrow, solution.alpha), centre)
+            start, seed = solution, seed + 1
+    finally:
+        for watcher in watchers:
+            watcher.close()
+    return replace(
+        solution,
+        w=relay.w,
+        alpha=relay.alpha,
+        lower_bound=relay.lower,
+        upper_bound=relay.upper,
+        status=status,
+        n_iter=relay.passes,
+        history=relay.history,
+    )
+
+
+def _moved(problem: Problem, alpha: Array) -> Array:
+    """Return the weights that dual variables stand for."""
+    u = problem.mapping.combine(problem.view, alpha)
+    if problem.covariance is not None:
+        return np.asarray(problem.mean + u @ problem.covariance)
+    lower = -np.inf if problem.lower is None else problem.lower
+    upper = np.inf if problem.upper is None else problem.upper
+    return np.clip(problem.mean + u * problem.variance, lower, upper)
+
+
+@dataclass(frozen=True)
+class _View:
+    record: Record
+    certified: bool
+    inner: View
+
+    def weights(self) -> Array:
+        return self.inner.weights()
+
+
+class _Relay(Watcher):
+    """Keeps the best bounds of the wide problem, and tells of the passes over narrow ones under those bounds."""
+
+    def __init__(self, problem: Problem, watchers: Sequence[Watcher]) -> None:
+        self.problem, self.watchers = problem, watchers
+        self.history: list[Record] = []
+        self.passes, self.seconds = 0, 0.0
+        self.alpha, self.lower = np.zeros(problem.alpha_shape), 0.0  # no objective is negative
+        self.w, self.upper = np.zeros(problem.weight_shape), np.inf
+
+    @property
+    def gap(self) -> float:
+        return relative_gap(self.lower, self.upper) if np.isfinite(self.upper) else np.inf
+
+    def _as_wide(self, record: Record) -> Record:
+        return replace(
+            record,
+            iteration=self.passes + record.iteration,
+            lower=self.lower,
+            upper=self.upper,
+            seconds=self.seconds + record.seconds,
+        )
+
+    def begin(self) -> None:
+        for watcher in self.watchers:
+            watcher.begin()
+
+    def tell(self, view: View) -> bool:
+        seen = _View(self._as_wide(view.record), False, view)
+        return any([watcher.tell(seen) for watcher in self.watchers])
+
+    def take(self, solution: Solution) -> None:
+        """Take note of a narrow problem solved, and of the bounds that its solution gives of the wide one."""
+        self.history += [self._as_wide(r) for r in solution.history if r.iteration > 0 or not self.history]
+        self.passes += solution.n_iter
+        self.seconds += solution.history[-1].seconds
+        lower, upper = dual(self.problem, solution.alpha), primal(self.problem, solution.w)
+        if lower > self.lower:
+            self.alpha, self.lower = solution.alpha, lower
+        if upper < self.upper:
+            self.w, self.upper = solution.w, upper
+        self.lower = min(self.lower, self.upper)  # where rounding makes them cross
+        self.history[-1] = replace(self.history[-1], lower=self.lower, upper=self.upper)
