@@ -256,8 +256,7 @@ private:
         for (Index p = 0; p < m; ++p) mean(list.coef[into * m + p], list.coef[gone * m + p]);
         mean(list.l[into], list.l[gone]);
         for (Index k = 0; k < list.kept(); ++k) mean(list.gram[into * kKept + k], list.gram[gone * kKept + k]);
-        for (Index k = 0; k < list.kept(); ++k)
-            mean(list.gram[k * kKept + into], list.gram[k * kKept + gone]);
+        for (Index k = 0; k < list.kept(); ++k) mean(list.gram[k * kKept + into], list.gram[k * kKept + gone]);
         list.alpha[into] = mass;
     }
 };

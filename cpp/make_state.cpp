@@ -28,15 +28,15 @@ std::unique_ptr<State> make_state(const Rows& rows, const Spec& s) {
         case Kind::two_sided:
             return hold(TwoSided<Rows>(rows, s.margins, s.epsilon, s.cost, s.squared), s);
         case Kind::multiclass:
-            return hold(Multiclass<Rows>(rows, s.label, s.class_loss, s.margins, s.n_classes, s.cost, s.squared,
-                                         s.rescaled),
-                        s);
+            return hold(
+                Multiclass<Rows>(rows, s.label, s.class_loss, s.margins, s.n_classes, s.cost, s.squared, s.rescaled),
+                s);
         case Kind::group:
             return hold(Group<Rows>(rows, s.start, s.member, s.n_examples, s.margins, s.cost, s.squared), s);
         case Kind::lists:
-            return hold(Lists<Rows>(rows, s.start, s.member, s.n_examples, s.grade, s.weight, s.margin, s.cost,
-                                    s.squared),
-                        s);
+            return hold(
+                Lists<Rows>(rows, s.start, s.member, s.n_examples, s.grade, s.weight, s.margin, s.cost, s.squared),
+                s);
     }
     return nullptr;
 }

@@ -5,9 +5,9 @@
 namespace dualsvm {
 
 /// Crammer-Singer classes: example i of class y has the constraints x = phi(row, y) - phi(row, j) with
-/// l = margin_i loss[y, j] for every other class j, and none of them is ever formed. Weights lie as features x classes,
-/// the classes of a feature side by side and padded to whole vectors, so that the scores of all classes and an
-/// update of all classes are each one run over the row.
+/// l = margin_i loss[y, j] for every other class j, and none of them is ever formed. Weights lie as features x
+/// classes, the classes of a feature side by side and padded to whole vectors, so that the scores of all classes and
+/// an update of all classes are each one run over the row.
 ///
 /// Let d_j be the change of alpha_j and d_y = -sum of the others: what the slack gives. The dual over the block
 /// is sum_j g_j d_j - h_j/2 d_j^2 over all classes, with g_y = 0, h_j = x' S_j x, sum_j d_j = 0 and

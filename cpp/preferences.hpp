@@ -13,7 +13,8 @@ class Preferences {
 public:
     /// Row i is preferred to row j where its grade is higher; the pair is violated where s_i - s_j < margin. Returns
     /// the sum of weight_i weight_j over the violated pairs (a null weight is 1), and leaves in `coef` the
-    /// coefficients of the scores in the sum over those pairs of weight_i weight_j (s_i - s_j). Grades lie in 0 .. n-1.
+    /// coefficients of the scores in the sum over those pairs of weight_i weight_j (s_i - s_j). Grades lie in 0 ..
+    /// n-1.
     double violated(Index n, const double* s, const std::int32_t* grade, const double* weight, double margin,
                     double* coef) {
         order_.resize(std::size_t(n));

@@ -9,7 +9,7 @@
 // file knows whether rows are dense or sparse, float or double:
 //   dot(i, w) = w.x_i      add(i, a, weights): v += a S x_i      norm(i, s) = x_i' S x_i
 //   inner(i, j, s) = x_i' S x_j      each(i, f): f(k, x_ik) wherever x_ik is not 0
-//   merge(i, j, f): f(k, x_ik, x_jk) for every k that either row stores
+//   merge(i, j, f): f(k, x_ik, x_jk) for every k that either row stores      fold(i, j, f): the sum of those
 // `bias`, where it is not zero, is the value of a constant feature behind the last stored column.
 
 namespace dualsvm {
@@ -119,6 +119,15 @@ struct Dense {
         if (bias != 0) f(d, bias, bias);
     }
 
+    template <class F>
+    double fold(Index i, Index j, F&& f) const {
+        const T *p = row(i), *q = row(j);
+        double sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (Index k = 0; k < d; ++k) sum += f(k, double(p[k]), double(q[k]));
+        return bias != 0 ? sum + f(d, bias, bias) : sum;
+    }
+
     DUALSVM_AHEAD void ahead(Index i) const { prefetch(row(i), d * Index(sizeof(T))); }
 };
 
@@ -165,9 +174,7 @@ struct Csr {
     }
 
     double inner(Index i, Index j, const double* s) const {
-        double sum = 0;
-        merge(i, j, [&](Index k, double a, double b) { sum += (s ? s[k] : 1.0) * a * b; });
-        return sum;
+        return fold(i, j, [&](Index k, double a, double b) { return (s ? s[k] : 1.0) * a * b; });
     }
 
     template <class F>
@@ -192,6 +199,13 @@ struct Csr {
         if (bias != 0) f(d, bias, bias);
     }
 
+    template <class F>
+    double fold(Index i, Index j, F&& f) const {
+        double sum = 0;
+        merge(i, j, [&](Index k, double a, double b) { sum += f(k, a, b); });
+        return sum;
+    }
+
     DUALSVM_AHEAD void ahead(Index i) const {
         const Index nonzeros = Index(start[i + 1]) - Index(start[i]);
         prefetch(x + start[i], nonzeros * Index(sizeof(T)));
@@ -213,9 +227,7 @@ struct Difference {
 
     // entry by entry, as what the two rows have in common may be far larger than their difference
     double dot(Index i, const double* w) const {
-        double sum = 0;
-        rows.merge(better(i), worse(i), [&](Index k, double a, double b) { sum += w[k] * (a - b); });
-        return sum;
+        return rows.fold(better(i), worse(i), [w](Index k, double a, double b) { return w[k] * (a - b); });
     }
     void add(Index i, double a, const Weights& t) const {
         rows.merge(better(i), worse(i), [&](Index k, double b, double c) {
@@ -223,10 +235,8 @@ struct Difference {
         });
     }
     double norm(Index i, const double* s) const {
-        double sum = 0;
-        rows.merge(better(i), worse(i),
-                   [&](Index k, double a, double b) { sum += (s ? s[k] : 1.0) * (a - b) * (a - b); });
-        return sum;
+        if (!s) return rows.fold(better(i), worse(i), [](Index, double a, double b) { return (a - b) * (a - b); });
+        return rows.fold(better(i), worse(i), [s](Index k, double a, double b) { return s[k] * (a - b) * (a - b); });
     }
     DUALSVM_AHEAD void ahead(Index i) const {
         rows.ahead(better(i));

@@ -33,7 +33,8 @@ public:
                                        int threads) = 0;
 
     /// certify: the dual of alpha and the primal of the weights offered, in one pass over all examples; where single
-    /// precision is asked for, the weights offered are first rounded to it. Rebuilds v from alpha, and wakes the examples that have something to gain.
+    /// precision is asked for, the weights offered are first rounded to it. Rebuilds v from alpha, and wakes the
+    /// examples that have something to gain.
     virtual Bounds certify(int threads) = 0;
 
     virtual std::int64_t n_weights() const = 0;

@@ -31,9 +31,11 @@ def test_check(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+@pytest.mark.parametrize(
+    "estimator", [SVMClassifier(), SVMClassifier(multi_class="ovr"), SVMRegressor(), SVMRanker()], ids=repr
+)
 @pytest.mark.parametrize(
     "check", [check_sample_weight_equivalence_on_dense_data, check_sample_weight_equivalence_on_sparse_data]
 )
 def test_weights_are_copies_to_seven_digits(estimator, check):
-    check(type(estimator).__name__, estimator.set_params(tol=1e-14))
+    check(type(estimator).__name__, estimator.set_params(tol=1e-14, random_state=0))

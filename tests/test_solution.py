@@ -56,7 +56,7 @@ def test_round_trip(task, tmp_path):
     "changed",
     [
         {"history": []},
-        {"converged": False, "upper_bound": np.inf, "lower_bound": -np.inf},
+        {"status": "stopped", "upper_bound": np.inf, "lower_bound": -np.inf},
         {"ids": np.array([], dtype=np.int64)},
     ],
 )

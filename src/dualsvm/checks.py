@@ -1,4 +1,4 @@
-"""Checks of what the user gives: each returns it in the form that the rest of the library uses, or says what is wrong."""
+"""Checks of what the user gives: each returns it in the form that the library uses, or says what is wrong."""
 
 from __future__ import annotations
 

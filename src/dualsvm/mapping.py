@@ -102,7 +102,9 @@ class _Mapping:
     def combine(self, rows: Rows, alpha: Array) -> Array:
         return rows.combine(self.coefficients(alpha, rows.n)).T
 
-    fingerprint = ""
+    @property
+    def fingerprint(self) -> str:
+        return ""
 
 
 @dataclass(frozen=True)
@@ -322,10 +324,12 @@ class Lists(_Shared):
     def violations(self, rows: Rows, w: Array) -> Array:
         scores = rows.scores(w)[self.member]
         weight = np.ones(len(scores)) if self.weight is None else self.weight
-        return np.array([
-            _pair_losses(scores[a:b], self.grade[a:b], weight[a:b], self.margin)
-            for a, b in itertools.pairwise(self.start)
-        ])
+        return np.array(
+            [
+                _pair_losses(scores[a:b], self.grade[a:b], weight[a:b], self.margin)
+                for a, b in itertools.pairwise(self.start)
+            ]
+        )
 
     def coefficients(self, alpha: Array, n_rows: int) -> Array:
         return np.asarray(alpha[:, 0] - alpha[:, 1])

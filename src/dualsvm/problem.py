@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from .checks import LIMIT, Array, as_array, as_class_loss, as_ids, as_number, as_vector
 from .mapping import Grouped, Lists, Mapping, Multiclass, Pairs, Signed, TwoSided
 from .prior import Prior, as_covariance, as_weights
+from .queries import grades, groups
 from .rows import Rows, as_rows
 
 Loss = Literal["hinge", "squared_hinge"]
@@ -85,7 +86,7 @@ class Problem:
         ids = None if example is None else as_ids(example, "example", view.n, "row")
         mapping: Mapping = Signed(l, None, "rows")
         if ids is not None and not (np.diff(ids) > 0).all():
-            mapping = Grouped(l, *_groups(ids))
+            mapping = Grouped(l, *groups(ids))
         self._set(view, mapping, ids, cost, loss, prior, lower, upper)
 
     @classmethod
@@ -213,7 +214,8 @@ class Problem:
     ) -> Problem:
         """State a Crammer-Singer problem: ``(w_y - w_j).x_i >= class_loss[y, j] - slack_i`` for all j.
 
-        With slack rescaling, ``(w_y - w_j).x_i >= 1 - slack_i / class_loss[y, j]`` instead. The weights have shape (n_classes, n_features), and so have priors and bounds.
+        With slack rescaling, ``(w_y - w_j).x_i >= 1 - slack_i / class_loss[y, j]`` instead. The weights have shape
+        (n_classes, n_features), and so have priors and bounds.
 
         Parameters
         ----------
@@ -366,17 +368,13 @@ class Problem:
         rows = as_rows(X, "X")
         relevance = as_array(y, "y")
         if relevance.shape != (rows.n,):
-            raise ValueError(f"y must hold one relevance per row of X, shape ({rows.n},), got shape {relevance.shape}")
+            raise ValueError(
+                f"y must hold one relevance per row of X, shape ({rows.n},), got shape {relevance.shape}"
+            )
         relevance = as_vector(relevance, "y", rows.n, "row")
         ids = np.zeros(rows.n, np.int64) if qid is None else as_ids(qid, "qid", rows.n, "row")
-        start, member = _groups(ids)
-        code = np.repeat(np.arange(len(start) - 1), np.diff(start))
-        order = np.lexsort([relevance[member], code])
-        fresh = np.ones(rows.n, dtype=bool)  # a row whose relevance differs from that before it in its list
-        fresh[1:] = np.diff(relevance[member][order]) != 0
-        rank = np.cumsum(fresh)
-        grade = np.empty(rows.n, dtype=np.int32)
-        grade[order] = rank - rank[start[:-1]][code]
+        start, member = groups(ids)
+        grade = grades(relevance[member], start)
         margin = as_number(margin, "margin")
         if margin <= 0:
             raise ValueError(f"margin must be positive, got {margin}")
@@ -474,13 +472,6 @@ class Problem:
     def __repr__(self) -> str:
         kind = "x".join(map(str, self.rows.shape))
         return f"<Problem: {self.task}, {self.n_examples} examples, {kind} {self.rows.dtype} rows, {self.loss}>"
-
-
-def _groups(ids: Array) -> tuple[Array, Array]:
-    """Return where the members of every id begin and end, in the order of ascending ids, and the members."""
-    _, inverse, count = np.unique(ids, return_inverse=True, return_counts=True)
-    member = np.argsort(inverse.reshape(-1), kind="stable").astype(np.int64)
-    return np.concatenate([[0], np.cumsum(count)]).astype(np.int64), member
 
 
 def _sample(values: Array) -> str:

@@ -92,7 +92,7 @@ def _moved(problem: Problem, alpha: Array) -> Array:
         return np.asarray(problem.mean + u @ problem.covariance)
     lower = -np.inf if problem.lower is None else problem.lower
     upper = np.inf if problem.upper is None else problem.upper
-    return np.clip(problem.mean + u * problem.variance, lower, upper)
+    return np.asarray(np.clip(problem.mean + u * problem.variance, lower, upper))
 
 
 @dataclass(frozen=True)

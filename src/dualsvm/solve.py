@@ -14,9 +14,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from . import _core
+from .checks import Array, as_number
 from .problem import Problem
 from .progress import Call, Watcher, printers
-from .checks import Array, as_number
 from .solution import Record, Solution, feasible, relative_gap
 
 _WORK = 1e8  # numbers read in one call of the kernel, about: short enough for Ctrl-C, long enough to be cheap
@@ -154,10 +154,10 @@ def warn_not_converged(n_iter: int, gap: float, tol: float) -> None:
 
 def as_tolerance(tol: Any) -> float:
     """Return a tolerance as a float that is not negative."""
-    tol = as_number(tol, "tol")
-    if tol < 0:
-        raise ValueError(f"tol must not be negative, got {tol}")
-    return tol
+    number = as_number(tol, "tol")
+    if number < 0:
+        raise ValueError(f"tol must not be negative, got {number}")
+    return number
 
 
 class State:

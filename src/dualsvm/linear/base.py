@@ -16,8 +16,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .. import store
 from ..checks import Array, as_number, as_vector
 from ..problem import Problem
-from ..proximal import pursue_wide
 from ..progress import Watcher, printers
+from ..proximal import pursue_wide
 from ..solution import Record, Solution, relative_gap
 from ..solve import as_seed, as_threads, as_tolerance, pursue, warn_not_converged
 from .callbacks import Callbacks, CallbackSupportMixin
@@ -63,13 +63,12 @@ class LinearSVM(CallbackSupportMixin, BaseEstimator):
             return self._attributes(np.atleast_2d(w).astype(np.float32 if single else np.float64), bias)
 
         callbacks = Callbacks(self, self.max_iter * len(problems), data, attributes)
-        watchers = [callbacks] if callbacks.watching else []
+        watchers: list[Watcher] = [callbacks] if callbacks.watching else []
         starts = self._starts(problems) if self.warm_start and not onward else [None] * len(problems)
         narrow = [terms.narrow_of(slice(None) if len(p.weight_shape) == 2 else k) for k, p in enumerate(problems)]
         solutions = self._solve(problems, narrow, starts, tol, watchers, titles, single)
 
-        for name in _LEARNED:
-            vars(self).pop(name, None)
+        self._forget()
         if onward:
             u = [p.mapping.combine(p.view, s.alpha) for p, s in zip(problems, solutions, strict=True)]
             mean = 0.0 if terms.mean is None else terms.mean
@@ -149,11 +148,15 @@ class LinearSVM(CallbackSupportMixin, BaseEstimator):
             shape = problem.alpha_shape
             alpha = self._alpha[first : first + rows[k]].toarray().T.reshape(-1, *shape[1:])
             w = weights if len(problem.weight_shape) == 2 else weights[min(k, len(weights) - 1)]
-            starts[k] = Solution(
-                w, alpha, -np.inf, np.inf, "max_iter", 0, [], problem.task, None, self._fingerprint
-            )
+            starts[k] = Solution(w, alpha, -np.inf, np.inf, "max_iter", 0, [], problem.task, None, self._fingerprint)
             first += rows[k]
         return starts
+
+    def _forget(self) -> None:
+        """Drop what is left of the last fit to start from."""
+        for name in _LEARNED:
+            if hasattr(self, name):
+                delattr(self, name)
 
     def _bias(self) -> float:
         """Return the value of the constant feature, 0 for none."""

@@ -8,6 +8,8 @@ from typing import Any
 from ..checks import Array
 from ..progress import View, Watcher
 
+__all__ = ["CallbackSupportMixin", "Callbacks", "with_callbacks"]
+
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
 except ImportError:  # before scikit-learn 1.9
@@ -28,13 +30,14 @@ class Callbacks(Watcher):
     ) -> None:
         self.estimator, self.data, self.attributes = estimator, data, attributes
         self.watching = bool(getattr(estimator, "_skl_callbacks", ()))
-        self.context = self.task = None
+        self.context: Any = None
+        self.task: Any = None
         if hasattr(estimator, "_init_callback_context"):
             self.context = estimator._init_callback_context(max_subtasks=max_passes)
             self.context.call_on_fit_task_begin(estimator=estimator, **data)
 
     def begin(self) -> None:
-        self.task = self.context.subcontext(task_name="pass")  # type: ignore[union-attr]
+        self.task = self.context.subcontext(task_name="pass")
         self.task.call_on_fit_task_begin(estimator=self.estimator, **self.data)
 
     def tell(self, view: View) -> bool:
@@ -51,6 +54,4 @@ class Callbacks(Watcher):
     def end(self) -> None:
         """Tell that the fit has ended; the estimator then has its attributes."""
         if self.context is not None:
-            self.context.call_on_fit_task_end(
-                estimator=self.estimator, reconstruction_attributes=dict, **self.data
-            )
+            self.context.call_on_fit_task_end(estimator=self.estimator, reconstruction_attributes=dict, **self.data)

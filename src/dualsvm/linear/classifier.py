@@ -180,15 +180,13 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
                 f"y holds one class only, {classes[0]!r}: at least 2 classes are needed (n_samples={X.shape[0]})"
             )
         if not np.array_equal(classes, getattr(self, "classes_", classes)):
-            vars(self).pop("_alpha", None)  # dual variables of other classes are no start
+            self._forget()  # dual variables of other classes are no start
         self.classes_ = classes
         weight = compute_class_weight(self.class_weight, classes=classes, y=y)
         return self._classify(X, y, codes, weight[codes], sample_weight, margin)
 
     @with_callbacks
-    def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, margin: Any = None
-    ) -> Self:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, margin: Any = None) -> Self:
         """Learn from one more part of a stream.
 
         The weights learned so far, by `fit` or by earlier parts, are the mean of the prior for this part: the dual
@@ -241,7 +239,11 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
             raise ValueError(f'rescaling must be "margin" or "slack", got {self.rescaling!r}')
         if self.multi_class == "ovr" and k > 2 and self.class_loss is not None:
             raise ValueError('class_loss does not apply to multi_class="ovr": every class is told from the rest')
-        common = {"cost": self._cost(sample_weight, n) * weight, "loss": self.loss, "intercept": self._bias()}
+        common: dict[str, Any] = {
+            "cost": self._cost(sample_weight, n) * weight,
+            "loss": self.loss,
+            "intercept": self._bias(),
+        }
         margins = np.ones(n) if margin is None else as_vector(margin, "margin", n, "row of X")
 
         def each(terms: Terms) -> list[Problem]:
@@ -253,7 +255,12 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
             ]
 
         def together(terms: Terms) -> list[Problem]:
-            own = {"class_loss": self.class_loss, "n_classes": k, "rescaling": self.rescaling, "margin": margin}
+            own: dict[str, Any] = {
+                "class_loss": self.class_loss,
+                "n_classes": k,
+                "rescaling": self.rescaling,
+                "margin": margin,
+            }
             return [Problem.multiclass(X, codes, **own, **common, **terms.of(slice(None)))]
 
         if k == 2 and self.class_loss is not None:
@@ -267,7 +274,7 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
         one_each = k > 2 and self.multi_class == "ovr"
         titles = [f"class {label}: " for label in self.classes_.tolist()] if one_each else [""]
         self._learn(X, 1 if k == 2 else k, each if one_each or k == 2 else together, data, onward, titles)
-        self.n_support_ = np.bincount(codes[np.unique(self.dual_coef_.nonzero()[1])], minlength=k)
+        self.n_support_: Any = np.bincount(codes[np.unique(self.dual_coef_.nonzero()[1])], minlength=k)
         return self
 
     def decision_function(self, X: Any) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, Self
 
 import numpy as np
@@ -12,9 +13,12 @@ from .. import _core
 from ..checks import Array, as_ids, as_vector
 from ..prior import Prior
 from ..problem import Problem
+from ..queries import count_pairs, grades, groups, preference_pairs
 from .base import LinearSVM, weights_of
 from .callbacks import with_callbacks
 from .terms import Terms
+
+_MOST_PAIRS = 2**32 - 1
 
 
 class SVMRanker(LinearSVM):
@@ -132,25 +136,36 @@ class SVMRanker(LinearSVM):
         """
         return self._rank(X, y, qid, sample_weight, onward=True)
 
-    def _rank(
-        self, X: Any, y: Any, qid: Any, sample_weight: Any, onward: bool = False
-    ) -> Self:
+    def _rank(self, X: Any, y: Any, qid: Any, sample_weight: Any, onward: bool = False) -> Self:
         X, y = self._more_of(X, y, onward, y_numeric=True)
         if self.slack not in ("pair", "query"):
             raise ValueError(f'slack must be "pair" or "query", got {self.slack!r}')
         n = X.shape[0]
         y = as_vector(y, "y", n, "row of X")
-        ids = np.zeros(n, np.int64) if qid is None else as_ids(qid, "qid", n, "row of X")
+        ids = _ids(qid, n)
+        start, member = groups(ids)
+        n_pairs = count_pairs(y[member], start)
+        if n_pairs == 0:
+            raise ValueError(
+                f"y holds no preference: within every query all relevances are equal (n_samples={n}); give at least "
+                "one query with two rows of different relevance"
+            )
+        if self.slack == "pair" and n_pairs > _MOST_PAIRS:
+            raise ValueError(
+                f"the queries hold {n_pairs:,} preference pairs, too many to give each a slack of its own: choose "
+                'slack="query"'
+            )
+        common: dict[str, Any] = {"loss": self.loss}
         C = float(self._cost(None, 1)[0])
         weight = None if sample_weight is None else weights_of(sample_weight, n)
-        pairs = preference_pairs(y, ids, listed=self.slack == "pair")
 
         def state(terms: Terms) -> list[Problem]:
             if self.slack == "query":
-                problem = Problem.lists(X, y, ids, weight=weight, cost=C, loss=self.loss, **terms.of(0))
+                problem = Problem.lists(X, y, ids, weight=weight, cost=C, **common, **terms.of(0))
             else:
+                pairs = preference_pairs(y, start, member)
                 cost: Any = C if weight is None else C * weight[pairs[:, 0]] * weight[pairs[:, 1]]
-                problem = Problem.ranking(X, pairs, cost=cost, loss=self.loss, **terms.of(0))
+                problem = Problem.ranking(X, pairs, cost=cost, **common, **terms.of(0))
             return [problem]
 
         metadata = {"sample_weight": sample_weight, "qid": qid}
@@ -194,11 +209,12 @@ class SVMRanker(LinearSVM):
         """
         scores, y, start = self._by_query(X, y, qid)
         if y.min() < 0:
-            raise ValueError(f"NDCG needs relevances that are not negative, got {y.min()}: shift y, or see "
-                             "pairwise_accuracy")
+            raise ValueError(
+                f"NDCG needs relevances that are not negative, got {y.min()}: shift y, or see pairwise_accuracy"
+            )
         values = [
             ndcg_score(y[None, a:b], scores[None, a:b], k=k)
-            for a, b in zip(start[:-1], start[1:], strict=True)
+            for a, b in itertools.pairwise(start)
             if y[a:b].min() < y[a:b].max()
         ]
         return float(np.mean(values)) if values else 1.0
@@ -217,12 +233,10 @@ class SVMRanker(LinearSVM):
             Ties count one half. Queries without a preference are left out; 1 if there is no other.
         """
         scores, y, start = self._by_query(X, y, qid)
-        code = np.repeat(np.arange(len(start) - 1), np.diff(start))
-        grade = _grades(y, code).astype(np.int32)
+        grade = grades(y, start)
         # pairs with s_i - s_j <= 0, pairs with s_i - s_j < 0, and all
         wrong, worse, all_pairs = (
-            np.array(_core.swapped(scores, grade, start, margin))
-            for margin in (np.nextafter(0.0, 1.0), 0.0, np.inf)
+            np.array(_core.swapped(scores, grade, start, margin)) for margin in (np.nextafter(0.0, 1.0), 0.0, np.inf)
         )
         some = all_pairs > 0
         return float(np.mean(1 - (wrong + worse)[some] / (2 * all_pairs[some]))) if some.any() else 1.0
@@ -231,10 +245,8 @@ class SVMRanker(LinearSVM):
         """Return scores and relevances query by query, and where each begins."""
         scores = self.predict(X).astype(np.float64)
         y = as_vector(column_or_1d(y, warn=True), "y", len(scores), "row of X")
-        ids = np.zeros(len(scores), np.int64) if qid is None else as_ids(qid, "qid", len(scores), "row of X")
-        order = np.argsort(ids, kind="stable")
-        start = np.flatnonzero(np.diff(ids[order], prepend=ids[order[0]] - 1))
-        return scores[order], y[order], np.append(start, len(order)).astype(np.int64)
+        start, member = groups(_ids(qid, len(scores)))
+        return scores[member], y[member], start
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -242,57 +254,5 @@ class SVMRanker(LinearSVM):
         return tags
 
 
-def _grades(y: Array, code: Array) -> Array:
-    """Return the rank of every y among the distinct ones with the same code; codes come in ascending order."""
-    order = np.lexsort([y, code])
-    fresh = np.diff(y[order], prepend=np.nan) != 0
-    rank = np.cumsum(fresh)
-    first = np.searchsorted(code, code)
-    grade = np.empty(len(y), dtype=np.int64)
-    grade[order] = rank
-    return grade - rank[first]
-
-
-def preference_pairs(y: Array, ids: Array, listed: bool = True) -> Array:
-    """Return all pairs of rows of one query where the first has the higher y; without `listed`, only if there are any.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n_samples,)
-        Relevance.
-    ids : ndarray of shape (n_samples,)
-        Ids of the queries.
-    listed : bool, default True
-        Whether the pairs themselves are wanted.
-
-    Returns
-    -------
-    ndarray of shape (n_pairs, 2)
-    """
-    order = np.lexsort([y, ids])
-    start = np.flatnonzero(np.diff(ids[order], prepend=ids[order[0]] - 1))
-    queries = [rows for rows in np.split(order, start[1:]) if y[rows[0]] < y[rows[-1]]]
-    if not queries:
-        raise ValueError(
-            f"y holds no preference: within every query all relevances are equal (n_samples={len(y)}); give at least "
-            "one query with two rows of different relevance"
-        )
-    if not listed:
-        return np.empty((0, 2), np.int64)
-    # rows are sorted by y: whoever comes before the first row of the same y is worse
-    worse = [np.searchsorted(y[rows], y[rows], side="left") for rows in queries]
-    total = sum(int(count.sum()) for count in worse)
-    if total >= 2**31:
-        raise ValueError(
-            f"the queries hold {total:,} preference pairs, too many to give each a slack of its own: choose "
-            'slack="query"'
-        )
-    pairs = np.empty((total, 2), np.int64)
-    at = 0
-    for rows, counts in zip(queries, worse, strict=True):
-        k = int(counts.sum())
-        pairs[at : at + k, 0] = np.repeat(rows, counts)
-        offsets = np.arange(k) - np.repeat(np.cumsum(counts) - counts, counts)
-        pairs[at : at + k, 1] = rows[offsets]
-        at += k
-    return pairs
+def _ids(qid: Any, n: int) -> Array:
+    return np.zeros(n, np.int64) if qid is None else as_ids(qid, "qid", n, "row of X")

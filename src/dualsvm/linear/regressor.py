@@ -35,7 +35,8 @@ class SVMRegressor(RegressorMixin, LinearSVM):
     fit_intercept : bool or "unpenalized", default True
         Whether to have an intercept. It is regularised like any other weight, which matters if the targets lie far
         from 0: centre them, raise `intercept_scaling`, or choose "unpenalized", which gives the intercept a prior
-        around the median of y so wide (a standard deviation of 100 times the typical length of a row) that it is free.
+        around the median of y so wide (a standard deviation of 100 times the typical length of a row) that it is
+        free.
     intercept_scaling, prior, lower, upper, tol, max_iter, warm_start, random_state, n_jobs, verbose
         As in `SVMClassifier`; the weights have shape (n_features,).
 
@@ -133,7 +134,7 @@ class SVMRegressor(RegressorMixin, LinearSVM):
         X, y = self._more_of(X, y, onward, y_numeric=True)
         if self.loss not in _LOSSES:
             raise ValueError(f"loss must be one of {', '.join(map(repr, _LOSSES))}, got {self.loss!r}")
-        own = {"epsilon": self.epsilon, "intercept": self._bias(), "loss": _LOSSES[self.loss]}
+        own: dict[str, Any] = {"epsilon": self.epsilon, "intercept": self._bias(), "loss": _LOSSES[self.loss]}
         cost = self._cost(sample_weight, X.shape[0])
 
         def state(terms: Terms) -> list[Problem]:

@@ -109,16 +109,15 @@ def make_terms(
         if mean is None:
             mean = np.zeros((outputs, d + 1))
         mean[:, d] = wide.mean / bias
-        if covariance is None and variance is None:
-            variance = np.ones((outputs, d + 1))
-        given = variance if covariance is None else covariance
-        narrow = given.copy()
-        for table, factor in ((given, _WIDE), (narrow, 1.0)):
-            if covariance is not None:
-                table[d, :] = table[:, d] = 0
-                table[d, d] = factor * wide.scale / bias**2
-            else:
-                table[:, d] = factor * wide.scale / bias**2
+        last = wide.scale / bias**2
+        if covariance is not None:
+            covariance[d, :] = covariance[:, d] = 0
+            narrow = covariance.copy()
+            covariance[d, d], narrow[d, d] = _WIDE * last, last
+        else:
+            variance = np.ones((outputs, d + 1)) if variance is None else variance
+            narrow = variance.copy()
+            variance[:, d], narrow[:, d] = _WIDE * last, last
     return Terms(
         mean,
         variance,
