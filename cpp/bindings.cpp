@@ -191,11 +191,12 @@ NB_MODULE(_core, m) {
                  expect(std::int64_t(alpha.size()) == self.state->n_alpha(), "alpha of another length");
                  self.state->get_alpha(alpha.data());
              })
+        .def("nothing", [](const Held& self) { return self.state->nothing(); })
         .def("set_alpha",
              [](Held& self, const Array<double>& alpha, int threads) {
                  expect(std::int64_t(alpha.size()) == self.state->n_alpha(), "alpha of another length");
                  nb::gil_scoped_release release;
-                 self.state->set_alpha(alpha.data(), threads);
+                 return self.state->set_alpha(alpha.data(), threads);
              })
         .def("set_weights", [](Held& self, const Array<double>& w) {
             expect(std::int64_t(w.size()) == self.state->n_weights(), "weights of another length");

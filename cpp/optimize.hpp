@@ -178,16 +178,13 @@ public:
     void get_alpha(double* alpha) const override {
         for (Index i = 0; i < block_.size(); ++i) block_.get_alpha(i, alpha);
     }
-    void set_alpha(const double* alpha, int threads) override {
+    double set_alpha(const double* alpha, int threads) override {
         for (Index i = 0; i < block_.size(); ++i) block_.set_alpha(i, alpha);
-        const double nothing = prior_.conjugate(std::vector<double>(v_.size()));
-        if (certify(threads).lower < nothing) {
-            const std::vector<double> zeros(static_cast<std::size_t>(n_alpha()));
-            for (Index i = 0; i < block_.size(); ++i) block_.set_alpha(i, zeros.data());
-            certify(threads);
-        }
+        const double lower = certify(threads).lower;
         restart();
+        return lower;
     }
+    double nothing() const override { return prior_.conjugate(std::vector<double>(v_.size())); }
     void set_weights(const double* w) override {
         offer_.assign(w, w + v_.size());
         foreign_ = true;

@@ -41,7 +41,8 @@ public:
     virtual std::int64_t n_alpha() const = 0;
     virtual void get_weights(double* w) const = 0;  // the weights offered: what certify bounds
     virtual void get_alpha(double* alpha) const = 0;
-    virtual void set_alpha(const double* alpha, int threads) = 0;  // all 0 instead, if that has the higher dual
+    virtual double set_alpha(const double* alpha, int threads) = 0;  // returns their dual
+    virtual double nothing() const = 0;                              // the dual where alpha is all 0
     virtual void set_weights(const double* w) = 0;  // within their bounds; what the next certify bounds
 };
 

@@ -18,8 +18,8 @@ import numpy as np
 from .checks import Array
 from .problem import Problem
 from .progress import View, Watcher
-from .solution import Record, Solution, dual, primal, relative_gap
-from .solve import as_seed, pursue
+from .solution import Record, Solution, dual, feasible, primal, relative_gap
+from .solve import State, as_seed, pursue
 
 _COARSE = 0.1  # solve a narrow problem to this part of the gap so far, or to less where that brings nothing
 _FINEST = 1e-12
@@ -95,6 +95,17 @@ def _moved(problem: Problem, alpha: Array) -> Array:
     return np.asarray(np.clip(problem.mean + u * problem.variance, lower, upper))
 
 
+def _settled(problem: Problem, alpha: Array) -> Array:
+    """Return dual variables after one pass over the wide problem.
+
+    Those of a narrow problem leave a little of u in the wide weights, which their variance makes costly. Steps feel
+    nothing else, and one pass takes it away.
+    """
+    state = State(problem, alpha, seed=0, threads=1, trusted=True)
+    state.optimize(1, 0.0)
+    return feasible(problem, state.alpha())
+
+
 @dataclass(frozen=True)
 class _View:
     record: Record
@@ -141,9 +152,10 @@ class _Relay(Watcher):
         self.history += [self._as_wide(r) for r in solution.history if r.iteration > 0 or not self.history]
         self.passes += solution.n_iter
         self.seconds += solution.history[-1].seconds
-        lower, upper = dual(self.problem, solution.alpha), primal(self.problem, solution.w)
+        alpha = _settled(self.problem, solution.alpha)
+        lower, upper = dual(self.problem, alpha), primal(self.problem, solution.w)
         if lower > self.lower:
-            self.alpha, self.lower = solution.alpha, lower
+            self.alpha, self.lower = alpha, lower
         if upper < self.upper:
             self.w, self.upper = solution.w, upper
         self.lower = min(self.lower, self.upper)  # where rounding makes them cross

@@ -161,7 +161,10 @@ def as_tolerance(tol: Any) -> float:
 
 
 class State:
-    """The kernel's state of a problem, speaking the shapes that the user sees."""
+    """The kernel's state of a problem, speaking the shapes that the user sees.
+
+    Unless they are trusted, dual variables to start from give way to zeros where those have the higher dual.
+    """
 
     def __init__(
         self,
@@ -171,6 +174,7 @@ class State:
         threads: int,
         w: Array | None = None,
         single_precision: bool = False,
+        trusted: bool = False,
     ) -> None:
         self.problem = problem
         self.threads = threads
@@ -200,7 +204,9 @@ class State:
         }
         self._kernel = _core.State(rows.kernel, spec | problem.mapping.kernel())
         if alpha is not None:
-            self._kernel.set_alpha(np.ascontiguousarray(alpha, dtype=np.float64).reshape(-1), threads)
+            lower = self._kernel.set_alpha(np.ascontiguousarray(alpha, dtype=np.float64).reshape(-1), threads)
+            if lower < self._kernel.nothing() and not trusted:
+                self._kernel.set_alpha(np.zeros(alpha.size), threads)
         if w is not None and np.isfinite(w).all():
             lower = -np.inf if problem.lower is None else problem.lower
             upper = np.inf if problem.upper is None else problem.upper
