@@ -28,6 +28,7 @@ format: .venv/tools
 
 bench: .venv/installed .venv/bench
 	$(BIN)/python -m benchmarks core
+	$(BIN)/python -m benchmarks linear
 
 # The kernel with the address and undefined-behaviour sanitizers, under the tests that drive it.
 SANITIZERS = $(shell $(CXX) -print-file-name=libasan.so):$(shell $(CXX) -print-file-name=libubsan.so)

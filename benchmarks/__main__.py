@@ -2,13 +2,15 @@
 
 import argparse
 
-from . import core
+from . import core, linear
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="table")
-    core.add_arguments(commands.add_parser("core", help=core.__doc__, description=core.__doc__))
+    for table in (core, linear):
+        name = table.__name__.rpartition(".")[2]
+        table.add_arguments(commands.add_parser(name, help=table.__doc__, description=table.__doc__))
     args = parser.parse_args()
     args.run(args)
 

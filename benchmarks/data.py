@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import os
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
+from sklearn.preprocessing import scale
 
 
 class MissingDataError(Exception):
@@ -20,8 +22,8 @@ class MissingDataError(Exception):
 @dataclass(frozen=True)
 class Data:
     name: str
-    X: Any  # C-contiguous float32 array, or canonical CSR matrix of float32 and int32
-    y: np.ndarray  # -1 and 1
+    X: Any  # C-contiguous array, or canonical CSR matrix with int32; in float32, but for regression
+    y: np.ndarray  # -1 and 1, classes, or targets
 
 
 def load(name: str) -> Data:
@@ -36,9 +38,41 @@ def a9a() -> tuple[Any, np.ndarray]:
 
 def mnist() -> tuple[Any, np.ndarray]:
     """Even digits against odd ones."""
+    X, digit = mnist10()
+    return X, np.where(digit % 2 == 0, 1.0, -1.0)
+
+
+def mnist10() -> tuple[Any, np.ndarray]:
+    """The ten digits."""
     pixels = _idx(_file("mnist/train-images-idx3-ubyte.gz"), header=16).reshape(-1, 784)
     digit = _idx(_file("mnist/train-labels-idx1-ubyte.gz"), header=8)
-    return pixels.astype(np.float32) / np.float32(255), np.where(digit % 2 == 0, 1.0, -1.0)
+    return pixels.astype(np.float32) / np.float32(255), digit.astype(np.int64)
+
+
+def news20() -> tuple[Any, np.ndarray]:
+    """Twenty newsgroups."""
+    with np.load(_file("news20/news20.npz")) as file:
+        y = file["train_y"].astype(np.int64)
+        entries = file["train_data"], file["train_indices"], file["train_indptr"]
+        X = sp.csr_matrix(entries, shape=(len(y), int(file["shape"][-1])))
+    X.sum_duplicates()  # and sorts
+    return X, y
+
+
+def housing() -> tuple[Any, np.ndarray]:
+    """California housing in float64: every column, and the target, of mean 0 and variance 1.
+
+    A missing number of bedrooms is replaced by the median; the proximity to the ocean is one column for each value.
+    """
+    with gzip.open(_file("housing/housing.csv.gz"), "rt", newline="") as stream:
+        lines = list(csv.DictReader(stream))
+    target, text = "median_house_value", "ocean_proximity"
+    numbers = {key: np.array([float(line[key] or "nan") for line in lines]) for key in lines[0] if key != text}
+    y = numbers.pop(target)
+    columns = [np.where(np.isnan(x), np.nanmedian(x), x) for x in numbers.values()]
+    place = np.array([line[text] for line in lines])
+    columns += [(place == value).astype(np.float64) for value in np.unique(place)]
+    return np.ascontiguousarray(scale(np.column_stack(columns))), scale(y)
 
 
 def sparse(n: int = 200_000, d: int = 100_000, words: int = 66, seed: int = 0) -> tuple[Any, np.ndarray]:
@@ -60,7 +94,14 @@ def sparse(n: int = 200_000, d: int = 100_000, words: int = 66, seed: int = 0) -
     return X.astype(np.float32), y
 
 
-SETS = {"a9a": a9a, "mnist": mnist, "sparse": sparse}
+SETS = {
+    "a9a": a9a,
+    "mnist": mnist,
+    "sparse": sparse,
+    "mnist10": mnist10,
+    "news20": news20,
+    "housing": housing,
+}
 
 
 def _file(path: str) -> Path:

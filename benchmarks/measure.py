@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import multiprocessing
 import statistics
 import time
@@ -16,13 +17,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from . import data as sets
-from .peers import SIDES, Fit
-
-
-def primal(data: sets.Data, w: np.ndarray, cost: float) -> float:
-    """1/2 |w|^2 + C sum_i max(0, 1 - y_i w.x_i), in float64 and apart from any solver."""
-    scores = data.X @ w.astype(np.float64)
-    return 0.5 * float(w @ w) + cost * float(np.maximum(0.0, 1.0 - data.y * scores).sum())
+from .peers import Fit
+from .tasks import Task
 
 
 @dataclass
@@ -38,7 +34,7 @@ class Entry:
 
     side: Any
     prepared: Any
-    cost: float
+    task: Task
     judge: Callable[[Fit], float]  # 0 for the optimum, growing with the distance from it
     step: int = 0
     reached: bool = True
@@ -46,7 +42,7 @@ class Entry:
 
     @property
     def setting(self) -> str:
-        return str(self.side.option.format(self.side.settings[self.step]))
+        return str(self.side.option(self.task).format(self.side.settings[self.step]))
 
     @property
     def seconds(self) -> float:
@@ -65,7 +61,7 @@ class Entry:
         gc.collect()
         with threadpool_limits(1):
             cpu, clock = time.process_time(), time.perf_counter()
-            fit = self.side.fit(self.prepared, self.side.settings[self.step], self.cost, seed)
+            fit = self.side.fit(self.prepared, self.side.settings[self.step], self.task, seed)
             seconds, cpu = time.perf_counter() - clock, time.process_time() - cpu
         return Run(seconds, cpu, self.judge(fit))
 
@@ -76,23 +72,39 @@ class Entry:
         return self.reached
 
 
-def sweep(entry: Entry, target: float, tell: Callable[[str], None]) -> None:
-    """Find the loosest setting that meets the target, which is the fastest; keep its run, or the last one."""
+def sweep(entry: Entry, target: float, tell: Callable[[str], None], limit: float = math.inf) -> None:
+    """Find the loosest setting that meets the target, which is the fastest; keep its run, or the last one.
+
+    After a run of more than `limit` seconds of CPU time the search is given up.
+    """
     while True:
         entry.runs = [entry.run(0)]
         tell(f"{entry.side.name} {entry.setting}: {entry.seconds:.3g} s, {entry.value:.2g} above the optimum")
-        if entry.value <= target or not entry.tighten():
+        if entry.value <= target:
             return
+        if entry.cpu > limit:
+            entry.reached = False
+        elif entry.tighten():
+            continue
+        return
 
 
-def race(entries: list[Entry], target: float, repeats: int) -> None:
-    """Time the entries in turn, round after round, until each has its runs.
+def race(entries: list[Entry], target: float, repeats: int, limit: float = math.inf) -> None:
+    """Time the entries in turn, round after round, until each has its runs, or has run for `limit` seconds.
 
-    An entry that misses the target in a run drops its runs and begins again with the next tighter setting.
+    Those are seconds of CPU time, which do not depend on what else runs.
+    An entry that misses the target in a run drops its runs and begins again with the next tighter setting. One that
+    took longer than the limit in the sweep stays with that run.
     """
     for entry in entries:
-        entry.runs = [] if entry.reached else entry.runs
-    while waiting := [entry for entry in entries if entry.reached and len(entry.runs) < repeats]:
+        slow = bool(entry.runs) and entry.runs[0].cpu > limit
+        entry.runs = entry.runs if slow or not entry.reached else []
+
+    def waits(entry: Entry) -> bool:
+        spent = sum(run.cpu for run in entry.runs)
+        return entry.reached and len(entry.runs) < repeats and (not entry.runs or spent <= limit)
+
+    while waiting := [entry for entry in entries if waits(entry)]:
         for entry in waiting:
             run = entry.run(len(entry.runs))
             if run.value <= target:
@@ -101,26 +113,25 @@ def race(entries: list[Entry], target: float, repeats: int) -> None:
                 entry.runs = [] if entry.tighten() else [run]
 
 
-def memory(name: str, entry: Entry) -> tuple[float, float]:
+def memory(entry: Entry) -> tuple[float, float]:
     """Return, in MB, what the prepared data take, and how far a fit rises above that: in a fresh process."""
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn) as process:
         setting = entry.side.settings[entry.step]
-        return process.submit(_memory, name, entry.side.name, setting, entry.cost).result()
+        return process.submit(_memory, entry.side, setting, entry.task).result()
 
 
-def _memory(name: str, side_name: str, setting: float, cost: float) -> tuple[float, float]:
-    side = SIDES[side_name]
+def _memory(side: Any, setting: float, task: Task) -> tuple[float, float]:
     small = sets.Data("small", np.eye(2, dtype=np.float32), np.array([1.0, -1.0]))
-    side.fit(side.prepare(small), side.settings[0], cost, 0)  # what is loaded on first use is not the data's
+    side.fit(side.prepare(small), side.settings[0], task, 0)  # what is loaded on first use is not the data's
     empty = _status("VmRSS")
-    data = sets.load(name)
+    data = sets.load(task.set)
     prepared = side.prepare(data)
     del data
     gc.collect()
     loaded = _status("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # the peak so far, that of loading, is forgotten
-    side.fit(prepared, setting, cost, 0)
+    side.fit(prepared, setting, task, 0)
     return loaded - empty, max(0.0, _status("VmHWM") - loaded)
 
 

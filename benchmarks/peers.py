@@ -1,8 +1,9 @@
 """One adapter per solver, all with the same few members.
 
 name, package   what the table calls it, and the distribution that holds it
-option          how a setting is written
-settings        tolerances, from loose to tight
+covers(task)    whether it minimises this
+option(task)    how a setting is written
+settings        tolerances or numbers of passes, from loose to tight
 prepare(data)   the data as the solver takes them; not timed
 fit             train on prepared data to a setting; timed
 """
@@ -10,69 +11,130 @@ fit             train on prepared data to a setting; timed
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn import linear_model, svm
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.svm import LinearSVC
 
 import dualsvm
 
 from .data import Data
+from .tasks import Task
 
 GRID = (1.0, 0.5, 0.3, 0.2, 0.1, 0.05, 0.03, 0.02, 0.01, 0.003, 0.001)
 
 
 class Fit(NamedTuple):
-    """Weights, and from a solver that certifies them its bounds on the optimum and whether they suffice."""
+    """Weights, and from a solver that certifies them its bounds on the optimum."""
 
     w: np.ndarray
     lower: float = -np.inf
     upper: float = np.inf
-    converged: bool = False
 
 
 class Dualsvm:
+    """Problem and solve."""
+
     name, package = "dualsvm", "dualsvm"
-    option = "tol={:g}"
     settings = (1e-3,)
+
+    def covers(self, task: Task) -> bool:
+        return task.kind == "binary"
+
+    def option(self, task: Task) -> str:
+        return "tol={:g}"
 
     def prepare(self, data: Data) -> Data:
         return data
 
-    def fit(self, data: Data, setting: float, cost: float, seed: int) -> Fit:
-        problem = dualsvm.Problem.binary(data.X, data.y, cost=cost)
-        solution = dualsvm.solve(problem, tol=setting, max_iter=100_000, random_state=seed, n_jobs=1)
-        return Fit(solution.w, solution.lower_bound, solution.upper_bound, solution.converged)
+    def fit(self, data: Data, setting: float, task: Task, seed: int, n_jobs: int = 1) -> Fit:
+        problem = dualsvm.Problem.binary(data.X, data.y, cost=task.cost, loss=task.loss)
+        solution = dualsvm.solve(problem, tol=setting, max_iter=100_000, random_state=seed, n_jobs=n_jobs)
+        return Fit(solution.w, solution.lower_bound, solution.upper_bound)
+
+
+class Estimator(Dualsvm):
+    """SVMClassifier and SVMRegressor."""
+
+    def covers(self, task: Task) -> bool:
+        return True
+
+    def fit(self, data: Data, setting: float, task: Task, seed: int, n_jobs: int = 1) -> Fit:
+        common: dict[str, Any] = {
+            "C": task.cost,
+            "loss": task.loss,
+            "fit_intercept": False,
+            "tol": setting,
+            "max_iter": 100_000,
+            "random_state": seed,
+            "n_jobs": n_jobs,
+        }
+        if task.kind == "regression":
+            model = dualsvm.SVMRegressor(epsilon=task.epsilon, **common)
+        elif task.kind == "binary":
+            model = dualsvm.SVMClassifier(**common)
+        else:
+            model = dualsvm.SVMClassifier(multi_class=task.kind, **common)
+        model.fit(data.X, data.y)
+        return Fit(_weights(model.coef_), model.lower_bound_, model.upper_bound_)
 
 
 class Liblinear:
     """LIBLINEAR's own Python package.
 
-    Its dual solvers end after 300 iterations, whatever the tolerance. It draws the order of visits from the C
-    library's generator, which goes on from run to run: the seed is not used.
+    Its dual solvers end after 300 iterations, whatever the tolerance; for a squared loss it then turns to the
+    primal. It draws the order of visits from the C library's generator, which goes on from run to run: the seed is
+    not used.
     """
 
     name, package = "liblinear", "liblinear-official"
-    option = "-s 3 -e {:g}"
     settings = GRID
+    solvers: Mapping[str, int] = {
+        "hinge": 3,
+        "squared_hinge": 1,
+        "epsilon_insensitive": 13,
+        "squared_epsilon_insensitive": 12,
+    }
+
+    def covers(self, task: Task) -> bool:
+        return task.loss in self.solvers and not (task.kind == "crammer_singer" and task.squared)
+
+    def option(self, task: Task) -> str:
+        return f"-s {4 if task.kind == 'crammer_singer' else self.solvers[task.loss]} -e {{:g}}"
 
     def prepare(self, data: Data) -> Any:
         from liblinear.liblinearutil import problem
 
-        return problem(data.y, sp.csr_matrix(data.X))
+        return problem(data.y.astype(np.float64), sp.csr_matrix(data.X))
 
-    def fit(self, prepared: Any, setting: float, cost: float, seed: int) -> Fit:
+    def fit(self, prepared: Any, setting: float, task: Task, seed: int) -> Fit:
         from liblinear.liblinearutil import parameter, train
 
-        model = train(prepared, parameter(f"{self.option.format(setting)} -c {cost!r} -B -1 -q"))
-        w = np.ctypeslib.as_array(model.w, (prepared.n,)).copy()
-        return Fit(w * model.label[0])  # its scores are those of the class that it lists first
+        options = f"{self.option(task).format(setting)} -c {task.cost!r} -p {task.epsilon!r} -B -1 -q"
+        model = train(prepared, parameter(options))
+        if task.kind in ("binary", "regression"):
+            w = np.ctypeslib.as_array(model.w, (prepared.n,)).copy()
+            return Fit(w if task.kind == "regression" else w * model.label[0])  # scores of the class it lists first
+        labels = np.array(model.get_labels())
+        w = np.ctypeslib.as_array(model.w, (prepared.n, len(labels)))
+        return Fit(w.T[np.argsort(labels)])
 
 
-class Sklearn:
+class LiblinearPrimal(Liblinear):
+    """Its trust region Newton method, for squared losses."""
+
+    name = "liblinear primal"
+    solvers: Mapping[str, int] = {"squared_hinge": 2, "squared_epsilon_insensitive": 11}
+
+    def covers(self, task: Task) -> bool:
+        return task.squared and super().covers(task)
+
+
+class LinearSVC:
     """scikit-learn's copy of LIBLINEAR.
 
     It copies its input into LIBLINEAR's structure in every fit. CSR in float64 and int32 is what it reads
@@ -80,29 +142,155 @@ class Sklearn:
     """
 
     name, package = "LinearSVC", "scikit-learn"
-    option = "tol={:g}"
     settings = GRID
+    dual = True
+
+    def covers(self, task: Task) -> bool:
+        return task.kind != "regression" and not (task.kind == "crammer_singer" and task.squared)
+
+    def option(self, task: Task) -> str:
+        return "tol={:g}"
 
     def prepare(self, data: Data) -> Any:
         return sp.csr_matrix(data.X, dtype=np.float64), data.y
 
-    def fit(self, prepared: Any, setting: float, cost: float, seed: int) -> Fit:
-        model = LinearSVC(
-            loss="hinge",
-            dual=True,
+    def fit(self, prepared: Any, setting: float, task: Task, seed: int) -> Fit:
+        model = self.model(task).set_params(
+            loss=task.loss,
+            dual=self.dual,
             fit_intercept=False,
-            C=cost,
+            C=task.cost,
             tol=setting,
             max_iter=20_000,
             random_state=seed,
         )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the objective that it reached is what counts
-            model.fit(*prepared)
-        return Fit(model.coef_.ravel())
+        return Fit(_trained(model, prepared))
+
+    def model(self, task: Task) -> Any:
+        return svm.LinearSVC(multi_class="crammer_singer" if task.kind == "crammer_singer" else "ovr")
 
 
-SIDES = {side.name: side for side in (Dualsvm(), Liblinear(), Sklearn())}
+class LinearSVCPrimal(LinearSVC):
+    """What dual="auto" chooses for a squared hinge and more rows than columns."""
+
+    name = "LinearSVC primal"
+    dual = False
+
+    def covers(self, task: Task) -> bool:
+        return task.squared and super().covers(task)
+
+
+class LinearSVR(LinearSVC):
+    name = "LinearSVR"
+
+    def covers(self, task: Task) -> bool:
+        return task.kind == "regression"
+
+    def model(self, task: Task) -> Any:
+        return svm.LinearSVR(epsilon=task.epsilon)
+
+
+class LinearSVRPrimal(LinearSVR):
+    name = "LinearSVR primal"
+    dual = False
+
+    def covers(self, task: Task) -> bool:
+        return task.squared and super().covers(task)
+
+
+class SGDClassifier:
+    """Stochastic gradients: 1/n sum_i loss_i + alpha/2 |w|^2, which times C n is the objective if alpha = 1/(C n).
+
+    The default steps diverge for squared losses: there the first one is 1 / (2 max_i x_i'x_i), and the weights are
+    averaged. Zeros are left out beforehand where they are many.
+    """
+
+    name, package = "SGDClassifier", "scikit-learn"
+    settings = (1, 3, 10, 30, 100, 300)
+    averaged = False
+
+    def covers(self, task: Task) -> bool:
+        return task.kind in ("binary", "ovr")
+
+    def option(self, task: Task) -> str:
+        return "max_iter={:g}"
+
+    def prepare(self, data: Data) -> Any:
+        X = sp.csr_matrix(data.X)
+        square = float(X.multiply(X).sum(axis=1).max())
+        return X if X.nnz < 0.5 * np.prod(X.shape) else data.X, data.y, square
+
+    def fit(self, prepared: Any, setting: int, task: Task, seed: int) -> Fit:
+        X, y, square = prepared
+        model = self.model(task).set_params(
+            loss=task.loss,
+            alpha=1.0 / (task.cost * X.shape[0]),
+            fit_intercept=False,
+            max_iter=setting,
+            tol=None,
+            average=self.averaged or task.squared,
+            random_state=seed,
+        )
+        if task.squared:
+            model.set_params(learning_rate="invscaling", eta0=0.5 / square, power_t=0.25)
+        return Fit(_trained(model, (X, y)))
+
+    def model(self, task: Task) -> Any:
+        return linear_model.SGDClassifier()
+
+
+class SGDRegressor(SGDClassifier):
+    """As above; the mean of the weights comes nearer to the optimum than the last ones for either loss."""
+
+    name = "SGDRegressor"
+    averaged = True
+
+    def covers(self, task: Task) -> bool:
+        return task.kind == "regression"
+
+    def model(self, task: Task) -> Any:
+        return linear_model.SGDRegressor(epsilon=task.epsilon)
+
+
+class Snap:
+    """IBM's Snap ML: sum_i loss_i + regularizer/2 |w|^2. It reads float32."""
+
+    name, package = "snapml", "snapml"
+    settings = (0.1, 0.03, 0.01, 0.003, 0.001, 3e-4, 1e-4, 3e-5, 1e-5, 1e-6, 1e-7)
+
+    def covers(self, task: Task) -> bool:
+        return task.kind in ("binary", "ovr")
+
+    def option(self, task: Task) -> str:
+        return "tol={:g}"
+
+    def prepare(self, data: Data) -> Any:
+        return data.X, data.y
+
+    def fit(self, prepared: Any, setting: float, task: Task, seed: int) -> Fit:
+        from snapml import SupportVectorMachine
+
+        model = SupportVectorMachine(
+            loss=task.loss,
+            regularizer=1.0 / task.cost,
+            fit_intercept=False,
+            tol=setting,
+            max_iter=20_000,
+            n_jobs=1,
+            random_state=seed,
+        )
+        model.fit(*prepared)
+        return Fit(_weights(np.atleast_2d(model.coef_)))
+
+
+def _trained(model: Any, prepared: Any) -> np.ndarray:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the objective that it reached is what counts
+        return _weights(model.fit(*prepared).coef_)
+
+
+def _weights(coef: np.ndarray) -> np.ndarray:
+    return coef.ravel() if len(coef) == 1 else coef
 
 
 def installed(side: Any) -> str | None:

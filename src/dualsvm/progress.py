@@ -40,6 +40,9 @@ class Watcher:
         """Take note of a pass that has ended; return whether to stop."""
         raise NotImplementedError
 
+    def settle(self, view: View) -> None:
+        """Take note that bounds were found of a pass told of before."""
+
     def close(self) -> None:
         """Take note that the solve has ended."""
 
@@ -68,6 +71,9 @@ class Line(Watcher):
             self.open = self.live
         return False
 
+    def settle(self, view: View) -> None:
+        self.tell(view)
+
     def close(self) -> None:
         if self.open:
             print(flush=True)
@@ -75,22 +81,28 @@ class Line(Watcher):
 
 
 class Table(Watcher):
-    """All of every record, one line each."""
+    """All of every record, one line each, which is printed when its bounds are settled: after the next pass."""
 
     def __init__(self, title: str = "") -> None:
         head = "  pass   visited    active          lower          upper       gap   seconds"
-        self.head = f"{title}\n{head}" if title else head
+        self.lines = [f"{title}\n{head}" if title else head]
 
     def tell(self, view: View) -> bool:
+        self.close()
+        self.settle(view)
+        return False
+
+    def settle(self, view: View) -> None:
         record = view.record
-        if self.head:
-            print(self.head)
-            self.head = ""
-        print(
+        self.lines = [
             f"{record.iteration:>6} {record.explored:>9} {record.active:>9} {record.lower:>14.8g} "
             f"{record.upper:>14.8g} {record.gap:>9.2e} {record.seconds:>9.3f}"
-        )
-        return False
+        ]
+
+    def close(self) -> None:
+        for line in self.lines:
+            print(line, flush=True)
+        self.lines = []
 
 
 class Call(Watcher):

@@ -21,8 +21,8 @@ from .progress import View, Watcher
 from .solution import Record, Solution, dual, feasible, primal, relative_gap
 from .solve import State, as_seed, pursue
 
-_COARSE = 0.1  # solve a narrow problem to this part of the gap so far, or to less where that brings nothing
-_FINEST = 1e-12
+_COARSE = 0.1  # solve a narrow problem to this part of the gap so far, or to less where that brings too little
+_FINEST = 1e-14
 
 
 def pursue_wide(
@@ -51,25 +51,28 @@ def pursue_wide(
     centre = np.zeros(problem.weight_shape) if problem.mean is None else problem.mean
     seed = as_seed(random_state)
     relay = _Relay(problem, watchers)
-    finer, status = 1.0, ""
+    inner, status = _COARSE, ""
     try:
         while not status:
             narrow.mean, before = centre, relay.gap
-            inner = max(finer * _COARSE * min(before, 1.0), _FINEST)
-            told = [relay] if watchers else []
             left = max_iter - relay.passes
+            told = [relay] if watchers else []
             solution = pursue(narrow, inner, left, start, seed, n_jobs, told, single_precision)
             relay.take(solution)
             if relay.gap <= tol:
                 status = "converged"
             elif solution.status in ("stopped", "interrupted"):
                 status = solution.status
-            elif relay.passes >= max_iter:
+            elif relay.passes >= max_iter or (inner == _FINEST and relay.gap >= before):
                 status = "max_iter"
-            if relay.gap > 0.5 * before:
-                finer = max(finer * 0.3, 1e-9)
+            finer = 0.3 * inner if relay.gap > 0.5 * before or solution.n_iter == 0 else inner
+            inner = max(min(finer, _COARSE * relay.gap), _FINEST)
             centre = np.where(wide, _moved(narrow, solution.alpha), centre)
             start, seed = solution, seed + 1
+    except KeyboardInterrupt:
+        if not relay.history:
+            raise
+        status = "interrupted"
     finally:
         for watcher in watchers:
             watcher.close()
@@ -110,10 +113,10 @@ def _settled(problem: Problem, alpha: Array) -> Array:
 class _View:
     record: Record
     certified: bool
-    inner: View
+    w: Array
 
     def weights(self) -> Array:
-        return self.inner.weights()
+        return self.w
 
 
 class _Relay(Watcher):
@@ -144,19 +147,25 @@ class _Relay(Watcher):
             watcher.begin()
 
     def tell(self, view: View) -> bool:
-        seen = _View(self._as_wide(view.record), False, view)
+        if view.record.iteration == 0 and self.history:  # where a narrow problem begins
+            return False
+        seen = _View(self._as_wide(view.record), False, view.weights())
         return any([watcher.tell(seen) for watcher in self.watchers])
 
     def take(self, solution: Solution) -> None:
         """Take note of a narrow problem solved, and of the bounds that its solution gives of the wide one."""
-        self.history += [self._as_wide(r) for r in solution.history if r.iteration > 0 or not self.history]
+        records = [self._as_wide(r) for r in solution.history if r.iteration > 0 or not self.history]
+        upper = primal(self.problem, solution.w)
+        if upper < self.upper:
+            self.w, self.upper = solution.w, upper
+        self.history += records
         self.passes += solution.n_iter
         self.seconds += solution.history[-1].seconds
         alpha = _settled(self.problem, solution.alpha)
-        lower, upper = dual(self.problem, alpha), primal(self.problem, solution.w)
+        lower = dual(self.problem, alpha)
         if lower > self.lower:
             self.alpha, self.lower = alpha, lower
-        if upper < self.upper:
-            self.w, self.upper = solution.w, upper
         self.lower = min(self.lower, self.upper)  # where rounding makes them cross
         self.history[-1] = replace(self.history[-1], lower=self.lower, upper=self.upper)
+        for watcher in self.watchers:
+            watcher.settle(_View(self.history[-1], True, solution.w))

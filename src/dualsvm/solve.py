@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -111,12 +112,10 @@ def pursue(
 ) -> Solution:
     """Solve a problem as `solve` does, for watchers, and, if asked, with weights that are float32 numbers."""
     tol = as_tolerance(tol)
-    if not isinstance(max_iter, int | np.integer) or isinstance(max_iter, bool) or max_iter < 0:
-        raise ValueError(f"max_iter must be an integer that is not negative, got {max_iter!r}")
+    max_iter = as_passes(max_iter)
     alpha = None if start is None else match(start, problem)
     w = None if start is None or start.w.shape != problem.weight_shape else start.w
     state = State(problem, alpha, as_seed(random_state), as_threads(n_jobs), w, single_precision)
-    max_iter = min(int(max_iter), 2**62)
 
     run = _Run(state, tol)
     status = "max_iter"
@@ -143,13 +142,23 @@ def pursue(
 
 
 def warn_not_converged(n_iter: int, gap: float, tol: float) -> None:
-    """Warn the caller of the caller that the passes did not suffice."""
+    """Warn whoever called the library that the passes did not suffice."""
+    frame, level = inspect.currentframe(), 0
+    while frame is not None and str(frame.f_globals.get("__name__")).split(".")[0] in ("dualsvm", "sklearn"):
+        frame, level = frame.f_back, level + 1
     warnings.warn(
         f"not converged: after {n_iter} passes the relative gap is {gap:.3g}, and tol is {tol:.3g}; the bounds hold "
         "all the same. Raise max_iter or tol, or scale the features.",
         ConvergenceWarning,
-        stacklevel=3,
+        stacklevel=level + 1,
     )
+
+
+def as_passes(max_iter: Any) -> int:
+    """Return a number of passes as an integer that is not negative."""
+    if not isinstance(max_iter, int | np.integer) or isinstance(max_iter, bool) or max_iter < 0:
+        raise ValueError(f"max_iter must be an integer that is not negative, got {max_iter!r}")
+    return min(int(max_iter), 2**40)
 
 
 def as_tolerance(tol: Any) -> float:
@@ -204,8 +213,8 @@ class State:
         }
         self._kernel = _core.State(rows.kernel, spec | problem.mapping.kernel())
         if alpha is not None:
-            lower = self._kernel.set_alpha(np.ascontiguousarray(alpha, dtype=np.float64).reshape(-1), threads)
-            if lower < self._kernel.nothing() and not trusted:
+            reached = self._kernel.set_alpha(np.ascontiguousarray(alpha, dtype=np.float64).reshape(-1), threads)
+            if reached < self._kernel.nothing() and not trusted:
                 self._kernel.set_alpha(np.zeros(alpha.size), threads)
         if w is not None and np.isfinite(w).all():
             lower = -np.inf if problem.lower is None else problem.lower
@@ -388,7 +397,7 @@ def _keys(*many: Array) -> list[Array]:
 def as_seed(random_state: Any) -> int:
     """Return the seed that a random state gives."""
     if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**63))
+        return int(random_state.integers(2**31 - 1))
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 

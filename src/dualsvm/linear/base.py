@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -19,13 +20,13 @@ from ..problem import Problem
 from ..progress import Watcher, printers
 from ..proximal import pursue_wide
 from ..solution import Record, Solution, relative_gap
-from ..solve import as_seed, as_threads, as_tolerance, pursue, warn_not_converged
-from .callbacks import Callbacks, CallbackSupportMixin
+from ..solve import as_passes, as_seed, as_threads, as_tolerance, pursue, warn_not_converged
+from .callbacks import Callbacks, CallbackSupportMixin, with_callbacks
 from .encoding import decode, encode
-from .terms import Terms, Wide, make_terms
+from .terms import Frame, Terms, Wide, far_centre, make_terms, mean_square
 
 FLOATS = [np.float64, np.float32]
-_LEARNED = ("_alpha", "_fingerprint", "_mean")  # attributes that are kept beside those that the user sees
+_LEARNED = ("_alpha", "_fingerprint")  # attributes that are kept beside those that the user sees
 
 
 class LinearSVM(CallbackSupportMixin, BaseEstimator):
@@ -35,80 +36,90 @@ class LinearSVM(CallbackSupportMixin, BaseEstimator):
         self,
         X: Any,
         outputs: int,
-        state: Callable[[Terms], list[Problem]],
+        state: Callable[[Any, Terms], list[Problem]],
         data: dict[str, Any],
         onward: bool = False,
         titles: Sequence[str] = ("",),
         middle: float = 0.0,
+        codes: Array | None = None,
     ) -> Self:
-        """Solve what `state` makes of the terms on the weights, and set the attributes.
+        """Solve the problems that `state` makes of rows and of the terms on the weights, and set the attributes.
 
         `onward`: what was learned before is the mean of the prior, as a stream is learned from. `titles`: what to
-        call the problems. `middle`: where an intercept that is not penalised is looked for first.
+        call the problems. `middle`: where an intercept that is not penalised is looked for first. `codes`: the
+        classes of the rows.
         """
-        tol = as_tolerance(self.tol)
-        bias = self._bias()
-        unpenalized = isinstance(getattr(self, "fit_intercept", None), str)
-        wide = Wide(middle, _mean_square(X)) if unpenalized else None
-        terms = make_terms(self.prior, self.lower, self.upper, outputs, X.shape[1], bias, wide)
-        single = X.dtype == np.float32 and terms.covariance is None
-        if single:  # so that the weights, rounded, stay within
-            lower, upper = (None if b is None else b.astype(np.float32) for b in (terms.lower, terms.upper))
-            terms = replace(terms, lower=lower, upper=upper)
+        tol, max_iter = as_tolerance(self.tol), as_passes(self.max_iter)
+        rows, frame, terms = self._frame(X, outputs, middle)
         if onward and hasattr(self, "coef_"):
-            terms = replace(terms, mean=getattr(self, "_mean", self._weights()))
-        problems = state(terms)
+            terms = replace(terms, mean=frame.weights(self.coef_, self.intercept_))
+        problems = state(rows, terms)
+
+        done: list[Array] = []  # weights of the problems solved so far, of which a callback sees the next
 
         def attributes(w: Array) -> dict[str, Any]:
-            return self._attributes(np.atleast_2d(w).astype(np.float32 if single else np.float64), bias)
+            known = _stacked([*done, w])
+            return self._attributes(*frame.seen(np.pad(known, [(0, outputs - len(known)), (0, 0)])))
 
-        callbacks = Callbacks(self, self.max_iter * len(problems), data, attributes)
+        callbacks = Callbacks(self, max_iter * len(problems), data, attributes)
         watchers: list[Watcher] = [callbacks] if callbacks.watching else []
-        starts = self._starts(problems) if self.warm_start and not onward else [None] * len(problems)
-        narrow = [terms.narrow_of(slice(None) if len(p.weight_shape) == 2 else k) for k, p in enumerate(problems)]
-        solutions = self._solve(problems, narrow, starts, tol, watchers, titles, single)
+        starts = self._starts(problems, frame) if self.warm_start and not onward else [None] * len(problems)
+        solutions = self._solve(problems, terms, starts, watchers, titles, frame.single, done)
 
         self._forget()
-        if onward:
-            u = [p.mapping.combine(p.view, s.alpha) for p, s in zip(problems, solutions, strict=True)]
-            mean = 0.0 if terms.mean is None else terms.mean
-            self._mean = mean + terms.scaled(_stacked(u))
-            if terms.narrow is not None:  # the dual variables hardly tell the intercept
-                self._mean[:, -1] = _stacked([s.w for s in solutions])[:, -1]
-        else:
+        if not onward:
             self._alpha = sp.csr_array(np.vstack([s.alpha.reshape(len(s.alpha), -1).T for s in solutions]))
             self._fingerprint = solutions[0].fingerprint
-        self._report(problems, solutions, tol)
+        self._report(problems, solutions, codes)
+        done.clear()
         for name, value in attributes(_stacked([s.w for s in solutions])).items():
             setattr(self, name, value)
         callbacks.end()
         endings = {solution.status for solution in solutions}
         if "interrupted" in endings:
-            raise KeyboardInterrupt
+            raise FittedInterrupt
         if "max_iter" in endings:
             warn_not_converged(self.n_iter_, self.gap_, tol)
         return self
 
+    def _frame(self, X: Any, outputs: int, middle: float) -> tuple[Any, Frame, Terms]:
+        """Return the rows to learn from, what their weights stand for, and what is said of those."""
+        d, bias, centre, wide = X.shape[1], self._bias(), None, None
+        if isinstance(getattr(self, "fit_intercept", None), str):
+            bounded = any(np.ndim(b) > 0 and np.shape(b)[-1] == d + 1 for b in (self.lower, self.upper))
+            centre = None if bounded or sp.issparse(X) else far_centre(X)
+            if centre is not None:
+                X = np.subtract(X, centre, dtype=np.float64)
+            wide = Wide(middle, mean_square(X))
+        terms = make_terms(self.prior, self.lower, self.upper, outputs, d, bias, wide)
+        single = X.dtype == np.float32 and terms.covariance is None
+        if single:  # so that the weights, rounded, stay within
+            lower, upper = (None if b is None else b.astype(np.float32) for b in (terms.lower, terms.upper))
+            terms = replace(terms, lower=lower, upper=upper)
+        return X, Frame(bias, centre, single), terms
+
     def _solve(
         self,
         problems: list[Problem],
-        narrow: list[Array | None],
+        terms: Terms,
         starts: Sequence[Solution | None],
-        tol: float,
         watchers: list[Watcher],
         titles: Sequence[str],
         single: bool,
+        done: list[Array],
     ) -> list[Solution]:
         """Solve the problems, several of them side by side if nobody watches."""
+        tol = as_tolerance(self.tol)
         watching = [[*printers(self.verbose, tol, title), *watchers] for title in titles]
         alone = len(problems) == 1
         seeds = [as_seed(self.random_state) for _ in problems]
         n_jobs = self.n_jobs if alone else 1
 
         def one(k: int, max_iter: int) -> Solution:
+            problem = problems[k]
             rest = tol, max_iter, starts[k], seeds[k], n_jobs, watching[k], single
-            variance = narrow[k]
-            return pursue(problems[k], *rest) if variance is None else pursue_wide(problems[k], variance, *rest)
+            narrow = terms.narrow_of(slice(None) if len(problem.weight_shape) == 2 else k)
+            return pursue(problem, *rest) if narrow is None else pursue_wide(problem, narrow, *rest)
 
         if not alone and not any(watching) and as_threads(self.n_jobs) > 1:
             run = Parallel(n_jobs=self.n_jobs, prefer="threads")
@@ -118,9 +129,10 @@ class LinearSVM(CallbackSupportMixin, BaseEstimator):
             halted = bool(solutions) and solutions[-1].status in ("stopped", "interrupted")
             solution = one(k, 0 if halted else self.max_iter)
             solutions.append(replace(solution, status=solutions[-1].status) if halted else solution)
+            done.append(solution.w)
         return solutions
 
-    def _report(self, problems: list[Problem], solutions: list[Solution], tol: float) -> None:
+    def _report(self, problems: list[Problem], solutions: list[Solution], codes: Array | None) -> None:
         self.lower_bound_ = float(sum(s.lower_bound for s in solutions))
         self.upper_bound_ = float(sum(s.upper_bound for s in solutions))
         self.gap_ = relative_gap(self.lower_bound_, self.upper_bound_)
@@ -132,9 +144,13 @@ class LinearSVM(CallbackSupportMixin, BaseEstimator):
             part = problem.mapping.coefficients(solution.alpha, problem.view.n)
             shares.append(sp.csr_array(part.reshape(len(part), -1).T))
         self.dual_coef_ = sp.csr_array(sp.vstack(shares, format="csr"))
-        self.n_support_ = len(np.unique(self.dual_coef_.nonzero()[1]))
+        support = np.unique(self.dual_coef_.nonzero()[1])
+        if codes is None:
+            self.n_support_: Any = len(support)
+        else:
+            self.n_support_ = np.bincount(codes[support], minlength=len(self.classes_))
 
-    def _starts(self, problems: list[Problem]) -> list[Solution | None]:
+    def _starts(self, problems: list[Problem], frame: Frame) -> list[Solution | None]:
         """Return what is left of the last fit to start from, one for every problem."""
         none: list[Solution | None] = [None] * len(problems)
         if not hasattr(self, "_alpha"):
@@ -142,7 +158,7 @@ class LinearSVM(CallbackSupportMixin, BaseEstimator):
         rows = [int(np.prod(problem.alpha_shape[1:])) for problem in problems]
         if sum(rows) != self._alpha.shape[0]:
             return none
-        weights = self._weights()
+        weights = frame.weights(self.coef_, self.intercept_)
         starts, first = none, 0
         for k, problem in enumerate(problems):
             shape = problem.alpha_shape
@@ -170,16 +186,8 @@ class LinearSVM(CallbackSupportMixin, BaseEstimator):
             raise ValueError(f"intercept_scaling must be positive, got {bias}")
         return bias
 
-    def _weights(self) -> Array:
-        """Return the weights of the last fit, (outputs, width)."""
-        coef = np.atleast_2d(self.coef_).astype(np.float64)
-        bias = self._bias()
-        return np.column_stack([coef, np.ravel(self.intercept_) / bias]) if bias else coef
-
-    def _attributes(self, w: Array, bias: float) -> dict[str, Any]:
-        """Return coefficients and intercepts from weights of shape (outputs, width)."""
-        coef = np.ascontiguousarray(w[:, :-1] if bias else w)
-        intercept = w[:, -1] * w.dtype.type(bias) if bias else np.zeros(len(w), w.dtype)
+    def _attributes(self, coef: Array, intercept: Array) -> dict[str, Any]:
+        """Return coefficients, (outputs, features), and intercepts as the user sees them."""
         return {"coef_": coef, "intercept_": intercept}
 
     def _cost(self, sample_weight: Any, n: int) -> Array:
@@ -231,6 +239,29 @@ class LinearSVM(CallbackSupportMixin, BaseEstimator):
         return estimator
 
 
+class FittedInterrupt(KeyboardInterrupt):
+    """Ctrl-C that came while a model was learned, which is fitted all the same."""
+
+
+def learning(method: Callable[..., Any]) -> Any:
+    """Make a method that fits leave an estimator as it was if it fails, and tell scikit-learn's callbacks."""
+
+    @functools.wraps(method)
+    def unharmed(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = vars(self).copy()
+        try:
+            return method(self, *args, **kwargs)
+        except FittedInterrupt:
+            raise KeyboardInterrupt from None
+        except BaseException:
+            for name in [name for name in vars(self) if name.endswith("_") or name in _LEARNED]:
+                delattr(self, name)
+            vars(self).update(before)
+            raise
+
+    return with_callbacks(unharmed)
+
+
 def weights_of(sample_weight: Any, n: int) -> Array:
     """Return the weights of the examples as a vector."""
     if sample_weight is None:
@@ -241,14 +272,6 @@ def weights_of(sample_weight: Any, n: int) -> Array:
     if not weights.any():
         raise ValueError("sample_weight must not be zero for every row: at least one must count")
     return weights
-
-
-def _mean_square(X: Any) -> float:
-    """Return the mean of x'x over the rows; 1 where they are all zeros."""
-    values = X.data if sp.issparse(X) else X
-    axes = list(range(values.ndim))
-    total = float(np.einsum(values, axes, values, axes, [], dtype=np.float64))
-    return total / X.shape[0] if 0 < total < np.inf else 1.0
 
 
 def _stacked(weights: list[Array]) -> Array:

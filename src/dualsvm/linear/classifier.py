@@ -12,8 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from ..checks import Array, as_array, as_class_loss, as_vector
 from ..prior import Prior
 from ..problem import Problem
-from .base import LinearSVM
-from .callbacks import with_callbacks
+from .base import LinearSVM, learning
 from .terms import Terms
 
 
@@ -153,7 +152,7 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @with_callbacks
+    @learning
     def fit(self, X: Any, y: Any, sample_weight: Any = None, margin: Any = None) -> Self:
         """Fit the model.
 
@@ -185,7 +184,7 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
         weight = compute_class_weight(self.class_weight, classes=classes, y=y)
         return self._classify(X, y, codes, weight[codes], sample_weight, margin)
 
-    @with_callbacks
+    @learning
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, margin: Any = None) -> Self:
         """Learn from one more part of a stream.
 
@@ -246,7 +245,7 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
         }
         margins = np.ones(n) if margin is None else as_vector(margin, "margin", n, "row of X")
 
-        def each(terms: Terms) -> list[Problem]:
+        def each(X: Any, terms: Terms) -> list[Problem]:
             """Every class against the rest; of two classes, the second against the first."""
             wanted = range(k) if k > 2 else [1]
             return [
@@ -254,7 +253,7 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
                 for output, c in enumerate(wanted)
             ]
 
-        def together(terms: Terms) -> list[Problem]:
+        def together(X: Any, terms: Terms) -> list[Problem]:
             own: dict[str, Any] = {
                 "class_loss": self.class_loss,
                 "n_classes": k,
@@ -273,9 +272,8 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
         data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight, "margin": margin}}
         one_each = k > 2 and self.multi_class == "ovr"
         titles = [f"class {label}: " for label in self.classes_.tolist()] if one_each else [""]
-        self._learn(X, 1 if k == 2 else k, each if one_each or k == 2 else together, data, onward, titles)
-        self.n_support_: Any = np.bincount(codes[np.unique(self.dual_coef_.nonzero()[1])], minlength=k)
-        return self
+        outputs, state = (1, each) if k == 2 else (k, each if one_each else together)
+        return self._learn(X, outputs, state, data, onward, titles, codes=codes)
 
     def decision_function(self, X: Any) -> Array:
         """Return the scores: positive for the second of two classes, or one score for every class.

@@ -15,16 +15,17 @@ from ..solution import Record
 
 def encode(value: Any, name: str, arrays: dict[str, Array]) -> Any:
     """Return a value as JSON can hold it, with arrays set aside under the given name."""
-    if isinstance(value, np.generic):
-        value = value.item()
+    if isinstance(value, np.bool_ | np.number):
+        arrays[name] = np.asarray(value)
+        return {"scalar": name}
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, Prior):
         parts = (("mean", value.mean), ("variance", value.variance), ("covariance", value.covariance))
         return {"prior": {key: encode(part, f"{name}.{key}", arrays) for key, part in parts}}
     if isinstance(value, dict):
-        items = [[encode(key, name, arrays), encode(part, name, arrays)] for key, part in value.items()]
-        return {"items": items}
+        items = enumerate(value.items())
+        return {"items": [[encode(p, f"{name}.{k}.{side}", arrays) for side, p in enumerate(i)] for k, i in items]}
     if sp.issparse(value):
         for part in ("data", "indices", "indptr"):
             arrays[f"{name}.{part}"] = getattr(value.tocsr(), part)
@@ -63,4 +64,6 @@ def decode(value: Any, arrays: dict[str, Array]) -> Any:
             return arrays[name].astype(object)
         case {"array": name}:
             return arrays[name]
+        case {"scalar": name}:
+            return arrays[name][()]
     raise ValueError(f"unknown entry {value!r}")

@@ -14,8 +14,7 @@ from ..checks import Array, as_ids, as_vector
 from ..prior import Prior
 from ..problem import Problem
 from ..queries import count_pairs, grades, groups, preference_pairs
-from .base import LinearSVM, weights_of
-from .callbacks import with_callbacks
+from .base import LinearSVM, learning, weights_of
 from .terms import Terms
 
 _MOST_PAIRS = 2**32 - 1
@@ -100,7 +99,7 @@ class SVMRanker(LinearSVM):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @with_callbacks
+    @learning
     def fit(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model.
 
@@ -121,7 +120,7 @@ class SVMRanker(LinearSVM):
         """
         return self._rank(X, y, qid, sample_weight)
 
-    @with_callbacks
+    @learning
     def partial_fit(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None) -> Self:
         """Learn from further queries of a stream, as `SVMClassifier.partial_fit` does.
 
@@ -159,7 +158,7 @@ class SVMRanker(LinearSVM):
         C = float(self._cost(None, 1)[0])
         weight = None if sample_weight is None else weights_of(sample_weight, n)
 
-        def state(terms: Terms) -> list[Problem]:
+        def state(X: Any, terms: Terms) -> list[Problem]:
             if self.slack == "query":
                 problem = Problem.lists(X, y, ids, weight=weight, cost=C, **common, **terms.of(0))
             else:
@@ -171,8 +170,8 @@ class SVMRanker(LinearSVM):
         metadata = {"sample_weight": sample_weight, "qid": qid}
         return self._learn(X, 1, state, {"X": X, "y": y, "metadata": metadata}, onward)
 
-    def _attributes(self, w: Array, bias: float) -> dict[str, Any]:
-        return {"coef_": w[0], "intercept_": w.dtype.type(0)}
+    def _attributes(self, coef: Array, intercept: Array) -> dict[str, Any]:
+        return {"coef_": coef[0], "intercept_": intercept[0]}
 
     def predict(self, X: Any) -> Array:
         """Return the scores by which to rank: the higher, the further up.

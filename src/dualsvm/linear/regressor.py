@@ -10,8 +10,7 @@ from sklearn.base import RegressorMixin
 from ..checks import Array
 from ..prior import Prior
 from ..problem import Problem
-from .base import LinearSVM
-from .callbacks import with_callbacks
+from .base import LinearSVM, learning
 from .terms import Terms
 
 _LOSSES = {"epsilon_insensitive": "hinge", "squared_epsilon_insensitive": "squared_hinge"}
@@ -96,7 +95,7 @@ class SVMRegressor(RegressorMixin, LinearSVM):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @with_callbacks
+    @learning
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.
 
@@ -115,7 +114,7 @@ class SVMRegressor(RegressorMixin, LinearSVM):
         """
         return self._regress(X, y, sample_weight)
 
-    @with_callbacks
+    @learning
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from one more part of a stream, as `SVMClassifier.partial_fit` does.
 
@@ -137,16 +136,15 @@ class SVMRegressor(RegressorMixin, LinearSVM):
         own: dict[str, Any] = {"epsilon": self.epsilon, "intercept": self._bias(), "loss": _LOSSES[self.loss]}
         cost = self._cost(sample_weight, X.shape[0])
 
-        def state(terms: Terms) -> list[Problem]:
+        def state(X: Any, terms: Terms) -> list[Problem]:
             return [Problem.regression(X, y, cost=cost, **own, **terms.of(0))]
 
         data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
         middle = float(np.median(y)) if np.isfinite(y).all() else 0.0
         return self._learn(X, 1, state, data, onward, middle=middle)
 
-    def _attributes(self, w: Array, bias: float) -> dict[str, Any]:
-        several = super()._attributes(w, bias)
-        return {"coef_": several["coef_"][0], "intercept_": several["intercept_"][0]}
+    def _attributes(self, coef: Array, intercept: Array) -> dict[str, Any]:
+        return {"coef_": coef[0], "intercept_": intercept[0]}
 
     def predict(self, X: Any) -> Array:
         """Return the predicted targets.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from ..checks import Array, as_array
 from ..prior import Prior
@@ -46,11 +47,52 @@ class Terms:
         """Return the narrow variance of one output, or of all."""
         return self.narrow if self.narrow is None or self.covariance is not None else self.narrow[output]
 
-    def scaled(self, u: Array) -> Array:
-        """Return S u."""
-        if self.covariance is not None:
-            return np.asarray(u @ self.covariance)
-        return u if self.variance is None else u * self.variance
+
+@dataclass(frozen=True)
+class Frame:
+    """What the weights of a problem stand for: coefficients, and the intercept in units of the constant feature.
+
+    Where the rows were moved by `centre`, the weight of the constant feature speaks of the score there. `single`: the
+    user sees float32.
+    """
+
+    bias: float
+    centre: Array | None
+    single: bool
+
+    def seen(self, w: Array) -> tuple[Array, Array]:
+        """Return coefficients, (outputs, features), and intercepts, (outputs,)."""
+        kind = np.float32 if self.single else np.float64
+        if not self.bias:
+            return w.astype(kind), np.zeros(len(w), kind)
+        coef, intercept = w[:, :-1], w[:, -1] * self.bias
+        if self.centre is not None:
+            intercept = intercept - coef @ self.centre
+        return np.array(coef, kind, order="C"), intercept.astype(kind)
+
+    def weights(self, coef: Array, intercept: Array) -> Array:
+        """Return the weights that stand for coefficients and intercepts."""
+        coef, intercept = np.atleast_2d(coef).astype(np.float64), np.ravel(intercept)
+        if not self.bias:
+            return coef
+        if self.centre is not None:
+            intercept = intercept + coef @ self.centre
+        return np.column_stack([coef, intercept / self.bias])
+
+
+def far_centre(X: Array) -> Array | None:
+    """Return the mean of dense rows if they lie further from 0 than from one another, else None."""
+    centre = np.asarray(X.mean(axis=0, dtype=np.float64))
+    far = float(centre @ centre)
+    return centre if np.isfinite(far) and 2 * far > mean_square(X) else None
+
+
+def mean_square(X: Any) -> float:
+    """Return the mean of x'x over the rows; 1 where they are all zeros."""
+    values = X.data if sp.issparse(X) else X
+    axes = list(range(values.ndim))
+    total = float(np.einsum(values, axes, values, axes, [], dtype=np.float64))
+    return total / X.shape[0] if 0 < total < np.inf else 1.0
 
 
 def make_terms(
