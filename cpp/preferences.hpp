@@ -1,7 +1,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "rows.hpp"
@@ -17,6 +19,10 @@ public:
     /// n-1.
     double violated(Index n, const double* s, const std::int32_t* grade, const double* weight, double margin,
                     double* coef) {
+        if (std::any_of(s, s + n, [](double score) { return std::isnan(score); })) {
+            std::fill_n(coef, n, std::numeric_limits<double>::quiet_NaN());
+            return std::numeric_limits<double>::quiet_NaN();
+        }
         order_.resize(std::size_t(n));
         for (Index p = 0; p < n; ++p) order_[p] = p;
         std::sort(order_.begin(), order_.end(), [&](Index p, Index q) { return s[p] < s[q]; });

@@ -11,13 +11,16 @@ X = RNG.normal(size=(N, D))
 Y = np.sign(X[:, 0] + RNG.normal(size=N))
 TARGETS = X[:, 0] + 0.5 * RNG.normal(size=N)
 CLASSES = X[:, :3].argmax(axis=1)
+LOSSES = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 1.0], [3.0, 0.5, 0.0]])
 TASKS = {
     "rows": lambda **k: Problem(X * Y[:, None], 1.0, **k),
     "grouped": lambda **k: Problem(X * Y[:, None], 1.0, example=np.arange(N) // 3, **k),
     "binary": lambda **k: Problem.binary(X, Y, intercept=1.0, **k),
     "regression": lambda **k: Problem.regression(X, TARGETS, epsilon=0.1, **k),
     "multiclass": lambda **k: Problem.multiclass(X, CLASSES, **k),
+    "slack": lambda **k: Problem.multiclass(X, CLASSES, class_loss=LOSSES, rescaling="slack", margin=0.5, **k),
     "ranking": lambda **k: Problem.ranking(X, np.arange(N).reshape(-1, 2), **k),
+    "lists": lambda **k: Problem.lists(X, CLASSES, np.arange(N) // 6, **k),
 }
 
 

@@ -145,3 +145,77 @@ def _lists(X, y, qid, margin=1.0, weight=None):
             l.append(margin * sum(c for _, _, c in some))
             example.append(q)
     return np.array(x), np.array(l), np.array(example)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Lists by their pairs: C_i times the sum (or its square) of c_p c_q max(0, margin - w.(x_p - x_q))."""
+
+    X: np.ndarray
+    y: np.ndarray
+    list: np.ndarray  # of every row, 0 .. n-1
+    weight: np.ndarray
+    margin: float
+    cost: np.ndarray
+    squared: bool
+    mean: np.ndarray
+    covariance: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+
+    @property
+    def pairs(self) -> np.ndarray:
+        """All (preferred, other)."""
+        wins = (self.list[:, None] == self.list[None, :]) & (self.y[:, None] > self.y[None, :])
+        return np.argwhere(wins)
+
+    def losses(self, scores: np.ndarray) -> np.ndarray:
+        """Return what the pairs of every list fall short of the margin, summed."""
+        better, worse = self.pairs.T
+        short = np.maximum(0, self.margin - (scores[better] - scores[worse]))
+        return np.bincount(self.list[better], self.weight[better] * self.weight[worse] * short, len(self.cost))
+
+    def primal(self, w: np.ndarray) -> float:
+        """Return the objective at w, by its definition."""
+        assert (w >= self.lower).all()
+        assert (w <= self.upper).all()
+        losses = self.losses(self.X @ w)
+        away = w - self.mean
+        return self.cost @ (losses**2 if self.squared else losses) + away @ np.linalg.solve(self.covariance, away) / 2
+
+    def optimum(self) -> float:
+        """Solve the primal QP with Clarabel, with a slack for every pair and one for every list."""
+        root = np.linalg.cholesky(self.covariance)
+        better, worse = self.pairs[self.cost[self.list[self.pairs[:, 0]]] > 0].T
+        z, short = cp.Variable(len(root)), cp.Variable(len(better) + 1, nonneg=True)  # one to spare: never empty
+        w = self.mean + root @ z
+        fixed = self.lower == self.upper
+        low, high = np.isfinite(self.lower) & ~fixed, np.isfinite(self.upper) & ~fixed
+        rules = [
+            (self.X[better] - self.X[worse]) @ w + short[:-1] >= self.margin,
+            w[low] >= self.lower[low],
+            w[high] <= self.upper[high],
+            w[fixed] == self.lower[fixed],
+        ]
+        share = np.zeros((len(self.cost), len(better) + 1))
+        share[self.list[better], np.arange(len(better))] = self.weight[better] * self.weight[worse]
+        paid = self.cost @ cp.square(share @ short) if self.squared else (self.cost @ share) @ short
+        problem = cp.Problem(cp.Minimize(cp.sum_squares(z) / 2 + paid), [rule for rule in rules if rule.size])
+        problem.solve(cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
+        assert problem.status == cp.OPTIMAL
+        return float(problem.value)
+
+
+def listed(X, y, qid=None, *, weight=None, margin=1.0, cost=1.0, loss="hinge", **shape):
+    """Write out a problem of lists by its pairs; the rest as in `state`."""
+    X, y = np.asarray(X, dtype=np.float64), np.asarray(y)
+    n, d = X.shape
+    place = np.zeros(n, int) if qid is None else np.unique(qid, return_inverse=True)[1]
+    covariance = shape.get("covariance")
+    if covariance is None:
+        covariance = np.diag(np.broadcast_to(shape.get("variance", 1.0), d))
+    rest = (np.broadcast_to(shape.get(k, v), d) for k, v in (("mean", 0.0), ("lower", -np.inf), ("upper", np.inf)))
+    mean, lower, upper = rest
+    weight = np.ones(n) if weight is None else np.asarray(weight)
+    cost = np.broadcast_to(cost, place.max() + 1)
+    return Listed(X, y, place, weight, margin, cost, loss == "squared_hinge", mean, covariance, lower, upper)

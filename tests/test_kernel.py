@@ -18,6 +18,7 @@ SIGNS = np.where(ROWS[:, 0] + RNG.normal(size=N) > 0, 1, -1)
 TARGETS = ROWS[:, :3].sum(axis=1) + RNG.normal(size=N)
 PAIRS = np.c_[np.arange(N), RNG.permutation(N)]
 GROUPS = np.r_[np.repeat([-5, 7, 3], 40), np.arange(1000, 1080), np.repeat(np.arange(100, 200), 2)]
+LISTS = np.r_[np.repeat([-5, 7, 3], 8), np.arange(1000, 1080), np.repeat(np.arange(100, 248), 2)]
 
 
 def csr(index):
@@ -50,6 +51,13 @@ TASKS = {
     "7 classes": classes(7, intercept=-0.5),
     "11 classes": classes(11),
     "18 classes": classes(18),
+    "7 classes, slack": classes(7, rescaling="slack", margin=np.linspace(0, 2, N), intercept=0.5),
+    "18 classes, slack": classes(18, rescaling="slack"),
+    # lists of 8, of 1 and of 2; lists of 40, with weights, some of them 0, and as many grades as rows
+    "lists": lambda rows, **common: Problem.lists(rows, np.round(TARGETS), LISTS, **common),
+    "weighted lists": lambda rows, **common: Problem.lists(
+        rows, TARGETS, GROUPS, weight=np.arange(N) % 3 / 2, **common
+    ),
 }
 SHAPES = {
     "plain": {},

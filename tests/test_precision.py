@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from dualsvm import Prior, Problem, solve
+from dualsvm.solution import dual, primal
 from dualsvm.solve import State
 
 
@@ -55,6 +56,27 @@ def test_pairs_are_differences_whatever_the_rows_have_in_common(offset, sparse):
         assert bounds.lower_bound <= explicit.upper_bound * (1 + 1e-12)
         assert explicit.lower_bound <= bounds.upper_bound * (1 + 1e-12)
         assert bounds.gap <= 1e-5
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6, 1e9])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_lists_are_differences_whatever_the_rows_have_in_common(offset, sparse):
+    rng = np.random.default_rng(0)
+    X, y, qid = rng.normal(size=(60, 3)), rng.integers(3, size=60), np.arange(60) // 20
+    X[:, 0] += offset
+    i, j = np.nonzero((y[:, None] > y) & (qid[:, None] == qid))
+    explicit = solve(Problem(X[i] - X[j], 1.0, cost=0.1), tol=1e-5, max_iter=10**5)
+    problem = Problem.lists(sp.csr_matrix(X) if sparse else X, y, qid, cost=0.1)
+    state = State(problem, None, 0, 1)
+    for _ in range(50):
+        state.optimize(5, 0.0)
+        w = state.weights()
+        lower, upper = state.certify()
+        again = dual(problem, state.alpha()), primal(problem, w)
+        for low, high in ((lower, upper), again):
+            assert low <= explicit.upper_bound * (1 + 1e-9)
+            assert explicit.lower_bound <= high * (1 + 1e-9)
+    assert upper - lower <= 1e-3 * upper
 
 
 def test_changing_pairs_or_labels_afterwards_changes_nothing():

@@ -12,7 +12,7 @@ from dualsvm.solve import State
 
 from .reference import state as write_out
 
-KINDS = ("rows", "groups", "binary", "multiclass", "regression", "ranking")
+KINDS = ("rows", "groups", "binary", "multiclass", "margins", "slack", "regression", "ranking")
 SCALES = {"unit": (0, 1), "tiny": (-8, -7), "huge": (8, 9), "mixed": (-8, 9)}  # of rows, powers of ten
 QUIRKS = ("duplicates", "zero rows", "contradictory", "zero cost")
 VERBS = (("optimize", 1), ("optimize", 10), ("certify", 0), ("explore", 0))
@@ -43,11 +43,10 @@ def arguments_of(kind, n, contradictory, rng, draw):
         return 1, {"y": y, "epsilon": draw(st.sampled_from([0.0, 0.3])), "intercept": intercept}
     k = draw(st.sampled_from([2, 3, 5, 18] if n <= 20 else [2, 3, 5]))
     y = opposed(rng.integers(k, size=n), lambda y: (y + 1) % k)
-    return 1, {
-        "y": y,
-        "class_loss": (1 - np.eye(k)) * rng.integers(5, size=(k, k)) / 2,
-        "intercept": intercept,
-    }
+    table = {"y": y, "class_loss": (1 - np.eye(k)) * rng.integers(5, size=(k, k)) / 2, "intercept": intercept}
+    if kind == "margins" or (kind == "slack" and draw(st.booleans())):
+        table["margin"] = draw(st.sampled_from([0.0, 3.0, rng.normal(size=n), rng.integers(0, 3, n)]))
+    return 1, table | ({"rescaling": "slack"} if kind == "slack" else {})
 
 
 @st.composite
@@ -66,7 +65,8 @@ def cases(draw, kind, scale):
         X[n - n // 2 :] = X[: n // 2]
     sign, arguments = arguments_of(kind, n, "contradictory" in quirks, rng, draw)
     X = (X.T * sign).T.astype(draw(st.sampled_from(["float32", "float64"])))
-    task, make = ("rows", Problem) if kind in ("rows", "groups") else (kind, getattr(Problem, kind))
+    task = {"groups": "rows", "margins": "multiclass", "slack": "multiclass"}.get(kind, kind)
+    make = Problem if task == "rows" else getattr(Problem, task)
     rows = draw(st.sampled_from([np.asarray, sp.csr_matrix]))(X)
 
     plain = make(rows, **arguments)
@@ -182,12 +182,13 @@ def test_any_sequence_of_verbs(kind, scale, data, threads, verbs):
 @pytest.mark.parametrize("cost", [0.01, 1.0])
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("k", [2, 3, 5])
-def test_classes_of_tiny_rows(k, loss, cost):
+@pytest.mark.parametrize("rescaling", ["margin", "slack"])
+def test_classes_of_tiny_rows(rescaling, k, loss, cost):
     """The curvature of a block is then far below the rounding of its gradients, and steps divide by it."""
     for seed in range(30):
         rng = np.random.default_rng(seed)
         X, class_loss = 1e-8 * rng.normal(size=(20, 2)), (1 - np.eye(k)) * rng.integers(1, 5, (k, k)) / 2
-        arguments = {"y": rng.integers(k, size=20), "class_loss": class_loss}
+        arguments = {"y": rng.integers(k, size=20), "class_loss": class_loss, "rescaling": rescaling}
         problem = Problem.multiclass(X, **arguments, cost=cost, loss=loss)
         statement = write_out("multiclass", X, arguments, cost=cost, loss=loss)
         start = feasible(problem, 3 * cost * rng.random((20, k)))

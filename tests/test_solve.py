@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from dualsvm import Prior, Problem, Record, solve
 
-from .problems import CLASSES, TARGETS, TASKS, N, X, Y, assert_optimal, large
+from .problems import CLASSES, LOSSES, TARGETS, TASKS, N, X, Y, assert_optimal, large
 
 # callbacks and interrupts
 
@@ -334,14 +334,17 @@ def test_examples_without_cost_do_not_matter(task, loss):
     per_example = solution.alpha.reshape(n, -1)
     assert not per_example[cost == 0].any()
     assert per_example[cost > 0].any()
-    paying = np.repeat(cost, 3) > 0 if task == "grouped" else cost > 0
+    paying = np.repeat(cost, {"grouped": 3, "lists": 6}.get(task, 1)) > 0
+    rescaled = {"class_loss": LOSSES, "rescaling": "slack", "margin": 0.5}
     alone = {
         "rows": lambda: Problem(X[paying] * Y[paying, None], 1.0, loss=loss),
         "grouped": lambda: Problem(X[paying] * Y[paying, None], 1.0, np.arange(N)[paying] // 3, loss=loss),
         "binary": lambda: Problem.binary(X[paying], Y[paying], intercept=1.0, loss=loss),
         "regression": lambda: Problem.regression(X[paying], TARGETS[paying], epsilon=0.1, loss=loss),
         "multiclass": lambda: Problem.multiclass(X[paying], CLASSES[paying], n_classes=3, loss=loss),
+        "slack": lambda: Problem.multiclass(X[paying], CLASSES[paying], loss=loss, **rescaled),
         "ranking": lambda: Problem.ranking(X, np.arange(N).reshape(-1, 2)[paying], loss=loss),
+        "lists": lambda: Problem.lists(X[paying], CLASSES[paying], np.arange(N)[paying] // 6, loss=loss),
     }[task]()
     other = solve(alone, tol=1e-5, max_iter=10**5)
     assert solution.lower_bound <= other.upper_bound

@@ -56,7 +56,7 @@ def test_a_start_from_a_changed_problem(task, change):
     cap = new.cost if new.loss == "hinge" else np.where(new.cost > 0, np.inf, 0.0)
     mass = old.mapping.mass(start.alpha)
     factor = np.divide(cap, mass, out=np.ones_like(mass), where=mass > cap)
-    factor = np.repeat(factor, 3) if task == "grouped" else factor
+    factor = np.repeat(factor, len(alpha) // len(factor))
     np.testing.assert_allclose(alpha, (start.alpha.T * factor).T, atol=1e-12)
 
     hot = solve(new, tol=1e-4, max_iter=10**5, start=start, random_state=0)

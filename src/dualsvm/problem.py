@@ -251,7 +251,7 @@ class Problem:
         rows = as_rows(X, "X", intercept)
         labels = as_ids(y, "y", rows.n, "row of X")
         table = as_class_loss(class_loss, n_classes, labels)
-        if rescaling not in ("margin", "slack"):
+        if not isinstance(rescaling, str) or rescaling not in ("margin", "slack"):
             raise ValueError(f'rescaling must be "margin" or "slack", got {rescaling!r}')
         margins = None if margin is None else as_vector(margin, "margin", rows.n, "row")
         if labels.min() < 0 or labels.max() >= len(table):
@@ -382,6 +382,8 @@ class Problem:
             weight = as_vector(weight, "weight", rows.n, "row")[member]
             if weight.min() < 0:
                 raise ValueError(f"weight must not be negative, got {weight.min()}")
+            if weight.max() > LIMIT**0.5:
+                raise ValueError(f"weight must be 1e75 at most, as pairs count the product, got {weight.max()}")
         mapping = Lists(start, member, grade, weight, margin)
         return cls._made(rows, mapping, None, cost, loss, prior, lower, upper)
 

@@ -19,7 +19,7 @@ from .checks import Array
 from .problem import Problem
 from .progress import View, Watcher
 from .solution import Record, Solution, dual, feasible, primal, relative_gap
-from .solve import State, as_seed, pursue
+from .solve import State, as_seed, match, pursue
 
 _COARSE = 0.1  # solve a narrow problem to this part of the gap so far, or to less where that brings too little
 _FINEST = 1e-14
@@ -52,6 +52,10 @@ def pursue_wide(
     seed = as_seed(random_state)
     relay = _Relay(problem, watchers)
     inner, status = _COARSE, ""
+    if start is not None and relay.begin_from(start, single_precision):
+        centre = np.where(wide, relay.w, centre)
+        solution, status = start, "converged" if relay.gap <= tol else ""
+        inner = max(min(inner, _COARSE * relay.gap), _FINEST)
     try:
         while not status:
             narrow.mean, before = centre, relay.gap
@@ -61,8 +65,8 @@ def pursue_wide(
             relay.take(solution)
             if relay.gap <= tol:
                 status = "converged"
-            elif solution.status in ("stopped", "interrupted"):
-                status = solution.status
+            elif relay.stopped or solution.status == "interrupted":
+                status = "stopped" if relay.stopped else "interrupted"
             elif relay.passes >= max_iter or (inner == _FINEST and relay.gap >= before):
                 status = "max_iter"
             finer = 0.3 * inner if relay.gap > 0.5 * before or solution.n_iter == 0 else inner
@@ -78,6 +82,9 @@ def pursue_wide(
             watcher.close()
     return replace(
         solution,
+        task=problem.task,
+        ids=problem.ids,
+        fingerprint=problem.mapping.fingerprint,
         w=relay.w,
         alpha=relay.alpha,
         lower_bound=relay.lower,
@@ -125,7 +132,7 @@ class _Relay(Watcher):
     def __init__(self, problem: Problem, watchers: Sequence[Watcher]) -> None:
         self.problem, self.watchers = problem, watchers
         self.history: list[Record] = []
-        self.passes, self.seconds = 0, 0.0
+        self.passes, self.seconds, self.stopped = 0, 0.0, False
         self.alpha, self.lower = np.zeros(problem.alpha_shape), 0.0  # no objective is negative
         self.w, self.upper = np.zeros(problem.weight_shape), np.inf
 
@@ -150,7 +157,24 @@ class _Relay(Watcher):
         if view.record.iteration == 0 and self.history:  # where a narrow problem begins
             return False
         seen = _View(self._as_wide(view.record), False, view.weights())
-        return any([watcher.tell(seen) for watcher in self.watchers])
+        self.stopped |= any([watcher.tell(seen) for watcher in self.watchers])
+        return self.stopped
+
+    def begin_from(self, start: Solution, single_precision: bool) -> bool:
+        """Take note of the bounds that an earlier solution gives, if it has weights of this shape."""
+        p = self.problem
+        alpha = match(start, p)
+        if start.w.shape != p.weight_shape or not np.isfinite(start.w).all():
+            return False
+        lower = dual(p, alpha)
+        if lower > self.lower:
+            self.alpha, self.lower = alpha, lower
+        low, high = -np.inf if p.lower is None else p.lower, np.inf if p.upper is None else p.upper
+        self.w = np.clip(start.w.astype(np.float32) if single_precision else start.w, low, high).astype(np.float64)
+        self.upper = primal(p, self.w)
+        self.lower = min(self.lower, self.upper)
+        self.history.append(Record(0, 0, 0, self.lower, self.upper, self.gap, 0.0))
+        return True
 
     def take(self, solution: Solution) -> None:
         """Take note of a narrow problem solved, and of the bounds that its solution gives of the wide one."""

@@ -26,17 +26,17 @@ def grades(values: Array, start: Array) -> Array:
     return out
 
 
-def count_pairs(values: Array, start: Array) -> int:
-    """Return how many pairs of different values the groups hold."""
-    grade = grades(values, start)
+def count_pairs(values: Array, start: Array) -> Array:
+    """Return how many pairs of different values every group holds."""
     group = np.repeat(np.arange(len(start) - 1), np.diff(start))
-    alike = np.unique(group * len(values) + grade, return_counts=True)[1].tolist()
-    return int(sum(n * n for n in np.diff(start).tolist()) - sum(n * n for n in alike)) // 2
+    alike, count = np.unique(group * len(values) + grades(values, start), return_counts=True)
+    same = np.bincount(alike // len(values), count * count, minlength=len(start) - 1)
+    return (np.diff(start) ** 2 - same.astype(np.int64)) // 2
 
 
 def preference_pairs(values: Array, start: Array, member: Array) -> Array:
     """Return all pairs (preferred, other) of rows of one group where the first has the higher value."""
-    pairs = np.empty((count_pairs(values[member], start), 2), np.int64)
+    pairs = np.empty((count_pairs(values[member], start).sum(), 2), np.int64)
     at = 0
     for a, b in itertools.pairwise(start):
         rows = member[a:b]

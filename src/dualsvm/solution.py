@@ -168,7 +168,8 @@ class Solution:
         Parameters
         ----------
         problem : Problem
-            The problem solved, or another one of the same shape: the bounds are those of the problem given.
+            The problem solved, or another one of the same shape: the bounds are those of the problem given. Where
+            dual variables do not carry over (lists with other preferences), the lower bound is that of zeros.
 
         Returns
         -------
@@ -181,7 +182,9 @@ class Solution:
                 f"this solution has weights of shape {self.w.shape} and dual variables of shape {self.alpha.shape}, "
                 f"but the problem asks for {problem.weight_shape} and {problem.alpha_shape}"
             )
-        return Certificate(dual(problem, feasible(problem, self.alpha)), primal(problem, self.w))
+        same = self.fingerprint == problem.mapping.fingerprint
+        alpha = feasible(problem, self.alpha) if same else np.zeros(problem.alpha_shape)
+        return Certificate(dual(problem, alpha), primal(problem, self.w))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the solution to an ``.npz`` file, which replaces an older one only when it is complete.

@@ -310,7 +310,7 @@ class _Run:
         """Certify the present state; return the estimate of the gap at which to do so again."""
         w = self.state.weights()
         self.lower, upper = self.state.certify()
-        if upper < self.upper or self.w is None:
+        if upper < self.upper or self.w is None or np.isnan(self.upper):
             self.w, self.upper = w, upper
         # where rounding makes them cross, it is at least as large as that: the lower bound gives way by as much
         self.lower = min(self.lower, 2 * self.upper - self.lower)

@@ -93,10 +93,7 @@ class LinearSVM(CallbackSupportMixin, BaseEstimator):
             wide = Wide(middle, mean_square(X))
         terms = make_terms(self.prior, self.lower, self.upper, outputs, d, bias, wide)
         single = X.dtype == np.float32 and terms.covariance is None
-        if single:  # so that the weights, rounded, stay within
-            lower, upper = (None if b is None else b.astype(np.float32) for b in (terms.lower, terms.upper))
-            terms = replace(terms, lower=lower, upper=upper)
-        return X, Frame(bias, centre, single), terms
+        return X, Frame(bias, centre, single), terms.rounded() if single else terms
 
     def _solve(
         self,

@@ -143,7 +143,7 @@ class SVMRanker(LinearSVM):
         y = as_vector(y, "y", n, "row of X")
         ids = _ids(qid, n)
         start, member = groups(ids)
-        n_pairs = count_pairs(y[member], start)
+        n_pairs = int(count_pairs(y[member], start).sum())
         if n_pairs == 0:
             raise ValueError(
                 f"y holds no preference: within every query all relevances are equal (n_samples={n}); give at least "
@@ -233,10 +233,9 @@ class SVMRanker(LinearSVM):
         """
         scores, y, start = self._by_query(X, y, qid)
         grade = grades(y, start)
-        # pairs with s_i - s_j <= 0, pairs with s_i - s_j < 0, and all
-        wrong, worse, all_pairs = (
-            np.array(_core.swapped(scores, grade, start, margin)) for margin in (np.nextafter(0.0, 1.0), 0.0, np.inf)
-        )
+        # pairs with s_i - s_j <= 0, and pairs with s_i - s_j < 0
+        wrong, worse = (np.array(_core.swapped(scores, grade, start, m)) for m in (np.nextafter(0.0, 1.0), 0.0))
+        all_pairs = count_pairs(y, start)
         some = all_pairs > 0
         return float(np.mean(1 - (wrong + worse)[some] / (2 * all_pairs[some]))) if some.any() else 1.0
 

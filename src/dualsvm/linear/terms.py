@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,15 @@ class Terms:
         )
         return {"prior": Prior(mean, variance, self.covariance), "lower": lower, "upper": upper}
 
+    def rounded(self) -> Terms:
+        """Return the same with bounds that are float32 numbers within these, so that weights may be rounded."""
+        low = None if self.lower is None else _rounded(self.lower, np.less, np.inf)
+        high = None if self.upper is None else _rounded(self.upper, np.greater, -np.inf)
+        if low is not None and high is not None:  # with no float32 number between, the nearest has to do
+            none = (low > high) & (self.lower <= self.upper)
+            low = np.where(none, high, low)
+        return replace(self, lower=low, upper=high)
+
     def narrow_of(self, output: int | slice) -> Array | None:
         """Return the narrow variance of one output, or of all."""
         return self.narrow if self.narrow is None or self.covariance is not None else self.narrow[output]
@@ -78,6 +87,13 @@ class Frame:
         if self.centre is not None:
             intercept = intercept + coef @ self.centre
         return np.column_stack([coef, intercept / self.bias])
+
+
+def _rounded(bound: Array, beyond: Any, inward: float) -> Array:
+    """Round to float32, towards `inward` where the nearest lies beyond the bound."""
+    largest = np.finfo(np.float32).max
+    near = np.where(np.isfinite(bound), np.clip(bound, -largest, largest), bound).astype(np.float32)
+    return np.where(beyond(near, bound), np.nextafter(near, np.float32(inward)), near).astype(np.float64)
 
 
 def far_centre(X: Array) -> Array | None:
