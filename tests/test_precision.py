@@ -58,7 +58,7 @@ def test_pairs_are_differences_whatever_the_rows_have_in_common(offset, sparse):
         assert bounds.gap <= 1e-5
 
 
-@pytest.mark.parametrize("offset", [0.0, 1e6, 1e9])
+@pytest.mark.parametrize("offset", [0.0, 1e6])
 @pytest.mark.parametrize("sparse", [False, True])
 def test_lists_are_differences_whatever_the_rows_have_in_common(offset, sparse):
     rng = np.random.default_rng(0)

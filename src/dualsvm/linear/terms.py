@@ -45,11 +45,13 @@ class Terms:
 
     def rounded(self) -> Terms:
         """Return the same with bounds that are float32 numbers within these, so that weights may be rounded."""
-        low = None if self.lower is None else _rounded(self.lower, np.less, np.inf)
-        high = None if self.upper is None else _rounded(self.upper, np.greater, -np.inf)
-        if low is not None and high is not None:  # with no float32 number between, the nearest has to do
-            none = (low > high) & (self.lower <= self.upper)
-            low = np.where(none, high, low)
+        low, high = self.lower, self.upper
+        if high is not None:
+            high = _rounded(high, np.greater, -np.inf)
+        if low is not None:
+            low = _rounded(low, np.less, np.inf)
+            if high is not None and self.upper is not None:  # with no float32 number between, one nearby has to do
+                low = np.where((low > high) & (self.lower <= self.upper), high, low)
         return replace(self, lower=low, upper=high)
 
     def narrow_of(self, output: int | slice) -> Array | None:
