@@ -1,6 +1,5 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -177,7 +176,12 @@ NB_MODULE(_core, m) {
              [](Held& self, int threads) {
                  nb::gil_scoped_release release;
                  const Bounds bounds = self.state->certify(threads);
-                 return std::pair(bounds.lower, bounds.upper);
+                 return std::tuple(bounds.lower, bounds.upper, bounds.distance);
+             })
+        .def("draw",
+             [](Held& self, const Array<double>& centre, double kappa) {
+                 expect(std::int64_t(centre.size()) == self.state->n_weights(), "a centre of another length");
+                 self.state->draw(centre.data(), kappa);
              })
         .def_prop_ro("n_weights", [](const Held& self) { return self.state->n_weights(); })
         .def_prop_ro("n_alpha", [](const Held& self) { return self.state->n_alpha(); })

@@ -239,7 +239,19 @@ private:
     void spread(Index i, const double* d, const Weights& t) const {
         if (t.s || t.m) {
             rows.each(i, [&](Index k, double x) {
-                for (Index j = 0; j < classes; ++j) move(t, k * stride + j, x * d[j]);
+                const Index at = k * stride;
+                double *v = t.v + at, *w = t.w + at;
+                if (const double* s = t.s ? t.s + at : nullptr) {
+#pragma omp simd
+                    for (Index j = 0; j < stride; ++j) v[j] += x * d[j] * s[j];
+                } else {
+#pragma omp simd
+                    for (Index j = 0; j < stride; ++j) v[j] += x * d[j];
+                }
+                if (!t.m) return;
+                const double *m = t.m + at, *lo = t.lo + at, *hi = t.hi + at;
+#pragma omp simd
+                for (Index j = 0; j < stride; ++j) w[j] = std::min(std::max(m[j] + v[j], lo[j]), hi[j]);
             });
             return;
         }

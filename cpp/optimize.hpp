@@ -104,6 +104,7 @@ public:
     StateOf(Block block, const Shape& shape, bool single_precision, std::uint64_t seed)
         : block_(std::move(block)),
           prior_(shape, std::size_t(block_.n_weights())),
+          drawn_(prior_),
           single_precision_(single_precision),
           random_(seed),
           v_(std::size_t(block_.n_weights())) {
@@ -131,8 +132,8 @@ public:
             linear_ += tally.linear;
             blend();
             const double lower = dual();
-            const double estimate =
-                tally.gap / std::max(std::abs(lower + tally.gap), std::numeric_limits<double>::min());
+            const double whole = sigma_ < 1 && scale_ > 0 ? scale_ : std::abs(lower + tally.gap);
+            const double estimate = tally.gap / std::max(whole, std::numeric_limits<double>::min());
             const std::int64_t awake = note(due);
             const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
             passes.push_back({std::int64_t(due.size()), awake, lower, estimate, took.count()});
@@ -164,10 +165,22 @@ public:
         note(examples_);
         linear_ = all.linear;
         v_ = prior_.scaled(std::move(sums[0]));
-        prior_.place(v_, w_);
-        const Bounds bounds{dual(), prior_.distance(offer_) + all.loss};
+        for (double& value : v_) value *= sigma_;
+        drawn_.place(v_, w_);
+        const double distance = prior_.distance(offer_);
+        const Bounds bounds{dual(), distance + all.loss, distance};
+        scale_ = bounds.upper;
         if (foreign_) restart();
         return bounds;
+    }
+
+    void draw(const double* centre, double kappa) override {
+        drawn_ = kappa > 0 ? prior_.drawn(centre, kappa) : prior_;
+        for (double& value : v_) value /= sigma_ * (1 + kappa);
+        sigma_ = 1 / (1 + kappa);
+        w_.resize(drawn_.apart() ? v_.size() : 0);
+        drawn_.place(v_, w_);
+        restart();
     }
 
     std::int64_t n_weights() const override { return std::int64_t(v_.size()); }
@@ -191,9 +204,9 @@ public:
     }
 
 private:
-    const std::vector<double>& weights() const { return prior_.apart() ? w_ : v_; }
+    const std::vector<double>& weights() const { return drawn_.apart() ? w_ : v_; }
     double rounded(double w) const { return single_precision_ ? double(float(w)) : w; }
-    double dual() const { return linear_ + prior_.conjugate(v_); }
+    double dual() const { return linear_ + prior_.conjugate(v_, sigma_); }
 
     /// The weights offered are a running mean of w, mostly over the last ten passes: the primal of w itself goes
     /// up and down from pass to pass, and lies further from the optimum. Confined, as a mean may round out of the
@@ -240,7 +253,7 @@ private:
     Tally sweep(const std::vector<std::uint32_t>& due) {
         auto scratch = block_.scratch();
         const auto run = wide() ? sweep_wide<Block> : sweep_loop<Block>;
-        return run(block_, scratch, share(due, 0, 1), prior_.moving(v_, w_), 1.0);
+        return run(block_, scratch, share(due, 0, 1), drawn_.moving(v_, w_), sigma_);
     }
 
     /// K threads, each with a copy of v and a share of the examples, move their copies K times as far as their
@@ -253,8 +266,8 @@ private:
         auto scratches = scratch(shares);
         parallel(shares, [&](std::size_t t) {
             const auto run = wide() ? sweep_wide<Block> : sweep_loop<Block>;
-            tallies[t] =
-                run(block_, scratches[t], share(due, t, shares), prior_.moving(vs[t], ws[t]), double(shares));
+            tallies[t] = run(block_, scratches[t], share(due, t, shares), drawn_.moving(vs[t], ws[t]),
+                             sigma_ * double(shares));
         });
         Tally all;
         for (const Tally& tally : tallies) all += tally;
@@ -263,12 +276,15 @@ private:
             for (std::size_t t = 0; t < shares; ++t) sum += vs[t][k] - v_[k];
             v_[k] += sum / double(shares);
         }
-        prior_.place(v_, w_);
+        drawn_.place(v_, w_);
         return all;
     }
 
     Block block_;
     Regulariser prior_;
+    Regulariser drawn_;  // what the steps obey: the prior, or more than that
+    double sigma_ = 1;   // variance of that in units of the prior's
+    double scale_ = 0;   // the last upper bound
     bool single_precision_;
     Random random_;
     std::vector<double> v_, w_;            // w_ is empty where it is v_

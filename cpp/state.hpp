@@ -16,6 +16,7 @@ struct Pass {
 
 struct Bounds {
     double lower, upper;
+    double distance;  // the part of the upper bound that the weights pay to the prior
 };
 
 /// What moves: dual variables, v, w and who is visited when, over a problem that stays where the caller has it.
@@ -36,6 +37,10 @@ public:
     /// precision is asked for, the weights offered are first rounded to it. Rebuilds v from alpha, and wakes the
     /// examples that have something to gain.
     virtual Bounds certify(int threads) = 0;
+
+    /// draw: until the next call, optimize solves the problem with another term 1/2 kappa (w - c)' S^-1 (w - c), c
+    /// the given centre; kappa 0 takes it away. Bounds remain those of the problem itself.
+    virtual void draw(const double* centre, double kappa) = 0;
 
     virtual std::int64_t n_weights() const = 0;
     virtual std::int64_t n_alpha() const = 0;

@@ -31,6 +31,19 @@ public:
         }
     }
 
+    /// The same with another term 1/2 kappa (w - c)' S^-1 (w - c), which makes the variance 1 / (1 + kappa) of what
+    /// it was (that is left to the caller) and the mean (m + kappa c) / (1 + kappa).
+    Regulariser drawn(const double* centre, double kappa) const {
+        Regulariser other = *this;
+        if (!apart()) {
+            other.mean_.resize(n_);
+            other.lower_.assign(n_, -kInfinity);
+            other.upper_.assign(n_, kInfinity);
+        }
+        for (std::size_t k = 0; k < n_; ++k) other.mean_[k] = (other.mean_[k] + kappa * centre[k]) / (1 + kappa);
+        return other;
+    }
+
     /// Whether w is another vector than v.
     bool apart() const { return !mean_.empty(); }
 
@@ -62,19 +75,19 @@ public:
         return 0.5 * sum;
     }
 
-    /// min over w in the box of 1/2 (w-m)' S^-1 (w-m) - w.u: what the dual adds to l.alpha. Where the minimum is
-    /// inside the box it is -(m u + s u^2 / 2), which does not need w.
-    double conjugate(const std::vector<double>& v) const {
+    /// With u = S^-1 v / sigma, min over w in the box of 1/2 (w-m)' S^-1 (w-m) - w.u: what the dual adds to l.alpha.
+    /// Where the minimum is inside the box it is -(m u + s u^2 / 2), which does not need w.
+    double conjugate(const std::vector<double>& v, double sigma = 1.0) const {
         double sum = 0;
         if (!apart() && variance_.empty()) {
 #pragma omp simd reduction(+ : sum)
             for (std::size_t k = 0; k < n_; ++k) sum += v[k] * v[k];
-            return -0.5 * sum;
+            return -0.5 * sum / (sigma * sigma);
         }
         for (std::size_t k = 0; k < n_; ++k) {
             const double s = variance_.empty() ? 1.0 : variance_[k], m = apart() ? mean_[k] : 0.0;
-            const double u = v[k] / s, free = m + v[k], w = apart() ? clip(free, k) : free;
-            sum += w == free ? -u * (m + 0.5 * v[k]) : 0.5 * (w - m) * ((w - m) / s) - w * u;
+            const double full = v[k] / sigma, u = full / s, free = m + full, w = apart() ? clip(free, k) : free;
+            sum += w == free ? -u * (m + 0.5 * full) : 0.5 * (w - m) * ((w - m) / s) - w * u;
         }
         return sum;
     }

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from dualsvm import SVMClassifier
+from dualsvm import SVMClassifier, SVMRegressor
 
 from .estimators import KINDS, THREE, TWO, D, N, X, every_kind
 
@@ -260,3 +260,19 @@ def test_a_failed_fit_leaves_the_model_as_it_was(kind, method, failure):
     np.testing.assert_array_equal(model.predict(X), before)
     assert (model.lower_bound_, model.upper_bound_) == bounds
     assert model.fit(X, y, **fit_params).converged_
+
+
+def test_numbers_of_little_precision():
+    for C in (np.float32(1), np.float16(1), np.int8(1)):
+        assert SVMClassifier(C, tol=np.float32(1e-3), random_state=0).fit(X, TWO).converged_
+
+
+def test_class_weights_that_leave_nothing():
+    for weights in ({0: -1.0, 1: 1.0}, {0: 0.0, 1: 0.0}):
+        with pytest.raises(ValueError, match="class_weight must not be negative, nor 0 for every class"):
+            SVMClassifier(class_weight=weights).fit(X, np.arange(len(X)) % 2)
+
+
+def test_text_as_targets():
+    with pytest.raises(ValueError, match=r"y must hold real numbers|could not convert string"):
+        SVMRegressor().fit(X, np.array(["a"] * len(X)))

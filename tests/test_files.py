@@ -289,3 +289,61 @@ def test_a_solution_is_no_estimator(tmp_path):
     dualsvm.solve(problem, random_state=0).save(tmp_path / "model")
     with pytest.raises(ValueError, match="is not an estimator saved by dualsvm"):
         load(tmp_path / "model")
+
+
+FORGED = {
+    "indices beyond the matrix": {"_alpha.indices": lambda a: np.full_like(a, 2_000_000_000)},
+    "negative indices": {"_alpha.indices": lambda a: np.full_like(a, -100_000)},
+    "rows that end before they begin": {"_alpha.indptr": lambda a: a[::-1].copy()},
+    "dual coefficients elsewhere": {"dual_coef_.indices": lambda a: np.full_like(a, 2_000_000_000)},
+    "weights that are not numbers": {"coef_": lambda a: a * np.nan},
+    "weights of another width": {"coef_": lambda a: a[:, :-1].copy()},
+    "weights of another number of classes": {"coef_": lambda a: np.vstack([a, a])},
+    "weights that are text": {"coef_": lambda a: a.astype(str)},
+    "complex weights": {"coef_": lambda a: a * 1j},
+    "intercepts of another number": {"intercept_": lambda a: a[:-1].copy()},
+    "fewer classes": {"classes_": lambda a: a[:2].copy()},
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_forged_files_are_refused(name, tmp_path):
+    path = tmp_path / "model.npz"
+    SVMClassifier(random_state=0).fit(X, THREE).save(path)
+    with np.load(path) as file:
+        parts = dict(file)
+    for key, forge in FORGED[name].items():
+        parts[key] = forge(parts[key])
+    np.savez(path, **parts)
+    with pytest.raises(ValueError, match="is not an estimator saved by dualsvm"):
+        load(path)
+
+
+def test_a_subclass_is_saved_as_what_it_extends(tmp_path):
+    class Mine(SVMClassifier):
+        pass
+
+    model = Mine(random_state=0).fit(X, THREE)
+    model.save(tmp_path / "m")
+    loaded = load(tmp_path / "m")
+    assert type(loaded) is SVMClassifier
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+
+
+def test_dates_and_odd_words_as_labels(tmp_path):
+    for names in (np.array(["2026-01-01", "2026-02-01", "2026-03-01"], "M8[D]"), np.array(["a", "a\0", "b"], object)):
+        model = SVMClassifier(random_state=0).fit(X, names[THREE])
+        model.save(tmp_path / "m")
+        np.testing.assert_array_equal(load(tmp_path / "m").predict(X), model.predict(X))
+
+
+def test_keys_that_json_cannot_hold(tmp_path):
+    with pytest.raises(TypeError, match="class_weight has keys that a file without pickle cannot hold"):
+        SVMClassifier(class_weight={("a", 1): 1.0}).save(tmp_path / "m")
+
+
+def test_a_link_stays_a_link(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "model")
+    SVMClassifier().save(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert isinstance(load(tmp_path / "model"), SVMClassifier)

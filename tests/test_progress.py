@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import threading
 
 import numpy as np
 import pytest
@@ -333,3 +334,27 @@ def test_ctrl_c_under_the_eyes_of_callbacks(kind, monkeypatch):
     assert recorder.count("end", "fit") == 1
     assert model.predict(X).shape == (N,)
     assert model.coef_.shape[-1] == D
+
+
+def test_ctrl_c_ends_classes_that_are_solved_side_by_side(monkeypatch):
+    kernel, begun = State.optimize, threading.Event()
+
+    def optimize(*arguments):
+        if not begun.is_set():
+            begun.set()
+            os.kill(os.getpid(), signal.SIGINT)
+            threading.Event().wait(0.5)  # until the main thread has taken note
+        return kernel(*arguments)
+
+    monkeypatch.setattr(State, "optimize", optimize)
+    model = SVMClassifier(multi_class="ovr", n_jobs=2, tol=1e-12, random_state=0)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, THREE)
+    assert model.coef_.shape == (3, D)
+    assert 0 <= model.lower_bound_ <= model.upper_bound_ < np.inf
+    assert not model.converged_
+
+
+def test_without_a_standard_output(monkeypatch):
+    monkeypatch.setattr("sys.stdout", None)
+    assert SVMClassifier(verbose=1, random_state=0).fit(X, TWO).converged_

@@ -4,7 +4,11 @@ import itertools
 
 import numpy as np
 import pytest
+import sklearn
 from sklearn.metrics import ndcg_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from dualsvm import SVMRanker
 
@@ -235,3 +239,22 @@ def test_relevances_that_are_no_numbers(slack, bad):
     y[3] = bad
     with pytest.raises(ValueError, match=r"y contains (NaN|infinity)"):
         make(slack=slack).fit(X, y, qid=QID)
+
+
+def test_a_pipeline_routes_queries_to_fit_and_score():
+    with sklearn.config_context(enable_metadata_routing=True):
+        ranker = SVMRanker(random_state=0).set_fit_request(qid=True).set_score_request(qid=True)
+        pipeline = make_pipeline(StandardScaler(), ranker).fit(X, GRADES, qid=QID)
+        direct = pipeline[-1].score(pipeline[0].transform(X), GRADES, qid=QID)
+        assert pipeline.score(X, GRADES, qid=QID) == direct
+        search = GridSearchCV(make_pipeline(StandardScaler(), ranker), {"svmranker__C": [0.1, 1.0]}, cv=3)
+        assert np.isfinite(search.fit(X, GRADES, qid=QID).cv_results_["mean_test_score"]).all()
+
+
+def test_queries_count_the_mean_weight_of_their_rows():
+    model = SVMRanker(random_state=0).fit(X, GRADES, qid=QID)
+    names = np.unique(QID)
+    each = [model.score(X[q], GRADES[q]) for q in (name == QID for name in names)]
+    weight = 1.0 + np.arange(len(X)) % 3
+    expected = np.average(each, weights=[weight[name == QID].mean() for name in names])
+    assert model.score(X, GRADES, qid=QID, sample_weight=weight) == pytest.approx(expected)

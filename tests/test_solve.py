@@ -121,7 +121,7 @@ print("solution", solution.converged, solution.lower_bound, solution.upper_bound
     converged, *bounds = out.split("solution ")[1].split()
     lower, upper, lower_again, upper_again = map(float, bounds)
     assert converged == "False"
-    assert 0 < lower < upper < 3000 * 10
+    assert 0 <= lower < upper < 3000 * 10
     assert (lower_again, upper_again) == pytest.approx((lower, upper), rel=1e-9)
 
 

@@ -119,7 +119,8 @@ def test_it_ends_whatever_the_tolerance(kind, loss, tol):
     problem, narrow, optimum = given(kind, loss, "plain")
     solution = pursued(problem, narrow, tol=tol, max_iter=300)
     assert solution.n_iter <= 300
-    assert solution.status == ("converged" if solution.gap <= tol else "max_iter")
+    assert (solution.status == "converged") == (solution.gap <= tol)
+    assert solution.status in ("converged", "stalled") or solution.n_iter == 300
     assert_true(solution, problem, optimum)
 
 

@@ -24,7 +24,7 @@ def as_array(values: Any, name: str) -> Array:
 def as_number(value: Any, name: str) -> float:
     """Return a finite number as a float."""
     array = as_array(value, name)
-    if array.ndim != 0 or array.dtype.kind not in "fiub" or not abs(array) <= LIMIT:
+    if array.ndim != 0 or array.dtype.kind not in "fiub" or not abs(float(array)) <= LIMIT:
         raise ValueError(f"{name} must be a finite number, of 1e150 at most, got {value!r}")
     return float(array)
 

@@ -53,6 +53,10 @@ class Mapping(Protocol):
     def kernel(self) -> dict[str, Any]:
         """Return the arguments of the kernel's state that are this task's own."""
 
+    @property
+    def stretch(self) -> float:
+        """How many times as large as that of a row the square of a constraint is, about; 0 if that is not known."""
+
     def violations(self, rows: Rows, w: Array) -> Array:
         """Return ``max_j (l_ij - w.x_ij)`` for every example."""
 
@@ -86,6 +90,10 @@ class _Mapping:
     @property
     def alpha_shape(self) -> tuple[int, ...]:
         raise NotImplementedError
+
+    @property
+    def stretch(self) -> float:
+        return 1.0
 
     def weight_shape(self, width: int) -> tuple[int, ...]:
         return (width,)
@@ -149,6 +157,10 @@ class Pairs(_Mapping):
 
     def kernel(self) -> dict[str, Any]:
         return {"kind": "pairs", "margins": self.margins, "pairs": self.pairs}
+
+    @property
+    def stretch(self) -> float:
+        return 2.0
 
     def violations(self, rows: Rows, w: Array) -> Array:
         out = self.margins.copy()
@@ -220,6 +232,10 @@ class Multiclass(_Mapping):
             "margins": self.margins,
             "rescaled": self.rescaled,
         }
+
+    @property
+    def stretch(self) -> float:
+        return 2.0
 
     def _l(self) -> Array:
         table = self.class_loss[self.labels]
@@ -320,6 +336,10 @@ class Lists(_Shared):
     def kernel(self) -> dict[str, Any]:
         own = {name: getattr(self, name) for name in ("start", "member", "grade", "weight", "margin")}
         return {"kind": "lists"} | own
+
+    @property
+    def stretch(self) -> float:
+        return 0.0
 
     def violations(self, rows: Rows, w: Array) -> Array:
         scores = rows.scores(w)[self.member]

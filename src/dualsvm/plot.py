@@ -93,7 +93,7 @@ class ConvergenceDisplay:
             import matplotlib.pyplot as plt
         except ImportError:
             raise ImportError("drawing needs matplotlib: pip install matplotlib, or dualsvm[plot]") from None
-        over = [x] if isinstance(x, str) else list(x)
+        over: list[Any] = [x] if isinstance(x, str) or x is None else list(x)
         if not over or any(name not in _AXES for name in over):
             raise ValueError(f'x must be "passes", "seconds" or both, got {x!r}')
         if axes is None:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from .checks import LIMIT, Array, as_array
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Prior:
     """A Gaussian prior on the weights: the regulariser is ``1/2 (w - mean)' S^-1 (w - mean)``.
 

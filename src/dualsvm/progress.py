@@ -56,7 +56,7 @@ class Line(Watcher):
 
     def __init__(self, tol: float, title: str = "") -> None:
         self.tol, self.title = tol, title
-        self.live = sys.stdout.isatty()
+        self.live = sys.stdout is not None and sys.stdout.isatty()
         self.open = False
 
     def tell(self, view: View) -> bool:
@@ -114,6 +114,16 @@ class Call(Watcher):
     def tell(self, view: View) -> bool:
         answer = self.function(view.record)
         return isinstance(answer, bool | np.bool_) and bool(answer)
+
+
+class Halt(Watcher):
+    """Ends the solve when told to."""
+
+    def __init__(self) -> None:
+        self.now = False
+
+    def tell(self, view: View) -> bool:
+        return self.now
 
 
 def bar(gap: float, tol: float) -> str:

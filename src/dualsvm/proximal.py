@@ -67,8 +67,10 @@ def pursue_wide(
                 status = "converged"
             elif relay.stopped or solution.status == "interrupted":
                 status = "stopped" if relay.stopped else "interrupted"
-            elif relay.passes >= max_iter or (inner == _FINEST and relay.gap >= before):
+            elif relay.passes >= max_iter:
                 status = "max_iter"
+            elif inner == _FINEST and relay.gap >= before:
+                status = "stalled"
             finer = 0.3 * inner if relay.gap > 0.5 * before or solution.n_iter == 0 else inner
             inner = max(min(finer, _COARSE * relay.gap), _FINEST)
             centre = np.where(wide, _moved(narrow, solution.alpha), centre)

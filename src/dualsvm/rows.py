@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from . import _core
 from .checks import Array, as_array, as_number
 
+_SOME = 1000  # rows that suffice for a mean
 _CHUNK = 1 << 20  # numbers turned into float64 at a time by the plain numpy products
 
 
@@ -78,6 +79,15 @@ class Rows:
             part = slice(start, min(start + size, len(pairs)))
             first, second = (self.matrix[pairs[part, side]].astype(np.float64) for side in (0, 1))
             yield part, first - second
+
+    def mean_square(self, variance: Array | None = None) -> float:
+        """Return the mean of ``x' S x`` over some of the rows, S the diagonal of a variance of shape (width,)."""
+        some = self.matrix[:: max(1, self.n // _SOME)].astype(np.float64)
+        squares = some.multiply(some).tocsr() if sp.issparse(some) else some**2
+        d = self.matrix.shape[1]
+        s = np.ones(self.width) if variance is None else variance
+        constant = self.bias**2 * s[d] if self.bias != 0 else 0.0
+        return float((squares @ s[:d]).mean() + constant)
 
     def times(self, right: Array) -> Rows:
         """Return the rows, constant feature included, times a matrix: dense float64 rows."""

@@ -115,8 +115,9 @@ class Solution:
         cost at most (hinge).
     lower_bound, upper_bound : float
         The optimum of the problem lies between them. `upper_bound` is the objective at `w`.
-    status : {"converged", "max_iter", "stopped", "interrupted"}
-        How the solve ended: within the tolerance, after the last pass allowed, by a callback or by Ctrl-C.
+    status : {"converged", "max_iter", "stopped", "interrupted", "stalled"}
+        How the solve ended: within the tolerance, after the last pass allowed, by a callback, by Ctrl-C, or where
+        rounding let it come no closer.
     converged : bool
         Whether the relative gap between the bounds is within the tolerance asked for.
     n_iter : int

@@ -18,6 +18,7 @@ from . import _core
 from .checks import Array, as_number
 from .problem import Problem
 from .progress import Call, Watcher, printers
+from .pull import Pull
 from .solution import Record, Solution, feasible, relative_gap
 
 _WORK = 1e8  # numbers read in one call of the kernel, about: short enough for Ctrl-C, long enough to be cheap
@@ -124,11 +125,13 @@ def pursue(
         if start is not None:
             goal = run.certify()
             status = run.tell(watchers) or status
+        else:
+            run.pull.begin(run.weights())
         while status == "max_iter" and not run.converged and run.n_iter < max_iter:
             for watcher in watchers:
                 watcher.begin()
             idle = not run.optimize(1 if watchers else max_iter - run.n_iter, goal)
-            if idle or run.history[-1].estimate <= goal or run.n_iter == max_iter:
+            if idle or run.history[-1].estimate <= goal or run.n_iter == max_iter or run.tired:
                 goal = run.certify()
             status = run.tell(watchers) or status
             if idle:  # no example costs anything
@@ -141,14 +144,15 @@ def pursue(
     return run.finish(problem, status)
 
 
-def warn_not_converged(n_iter: int, gap: float, tol: float) -> None:
+def warn_not_converged(n_iter: int, gap: float, tol: float, stalled: bool = False) -> None:
     """Warn whoever called the library that the passes did not suffice."""
     frame, level = inspect.currentframe(), 0
     while frame is not None and str(frame.f_globals.get("__name__")).split(".")[0] in ("dualsvm", "sklearn"):
         frame, level = frame.f_back, level + 1
     warnings.warn(
         f"not converged: after {n_iter} passes the relative gap is {gap:.3g}, and tol is {tol:.3g}; the bounds hold "
-        "all the same. Raise max_iter or tol, or scale the features.",
+        f"all the same. {'Rounding allows no more: raise' if stalled else 'Raise max_iter or'} tol, or scale the "
+        "features.",
         ConvergenceWarning,
         stacklevel=level + 1,
     )
@@ -197,6 +201,10 @@ class State:
             rows = rows.times(self._rotation)
             if mean is not None:
                 mean = solve_triangular(self._rotation, mean.T, lower=True).T
+        per_class = variance.mean(axis=0) if variance is not None and self._classes else variance
+        #: mean over the examples of C x' S x: how far a step along one example can reach
+        self.stiffness = float(problem.cost.mean()) * problem.mapping.stretch * rows.mean_square(per_class)
+        self.distance = 0.0
         work = rows.numbers * max(1, self._classes) + problem.n_examples  # of a pass over everything
         self._max_visits = max(1, int(_WORK * problem.n_examples / work))
         spec = {
@@ -219,10 +227,12 @@ class State:
         if w is not None and np.isfinite(w).all():
             lower = -np.inf if problem.lower is None else problem.lower
             upper = np.inf if problem.upper is None else problem.upper
-            w = np.clip(w, lower, upper)
-            if self._rotation is not None:
-                w = solve_triangular(self._rotation, w.T, lower=True).T
-            self._kernel.set_weights(np.ascontiguousarray(self._inward(w, 0.0)))
+            self._kernel.set_weights(self._as_kernel(np.clip(w, lower, upper)))
+
+    @property
+    def n_examples(self) -> int:
+        """Number of examples."""
+        return self.problem.n_examples
 
     def explore(self) -> None:
         """Have the next pass visit every example."""
@@ -232,9 +242,22 @@ class State:
         """Run passes; return for each (visited, awake, dual, estimate of the relative gap, seconds)."""
         return self._kernel.optimize(max_passes, self._max_visits, goal, self.threads)
 
+    @property
+    def nothing(self) -> float:
+        """The dual where all dual variables are 0."""
+        return self._kernel.nothing()
+
+    def draw(self, centre: Array, kappa: float) -> None:
+        """Have the passes draw the weights to a centre, kappa times as strongly as the prior does."""
+        self._kernel.draw(self._as_kernel(centre), kappa)
+
     def certify(self) -> tuple[float, float]:
-        """Return the lower bound of the dual variables and the upper bound of the present weights."""
-        return self._kernel.certify(self.threads)
+        """Return the lower bound of the dual variables and the upper bound of the present weights.
+
+        `distance` is then the part of the upper bound that is paid to the prior.
+        """
+        lower, upper, self.distance = self._kernel.certify(self.threads)
+        return lower, upper
 
     def weights(self) -> Array:
         """Return the present weights, in the shape that the user sees."""
@@ -249,6 +272,12 @@ class State:
         self._kernel.get_alpha(flat)
         return flat.reshape(self.problem.alpha_shape)
 
+    def _as_kernel(self, w: Array) -> Array:
+        """Return weights in the coordinates and the layout of the kernel."""
+        if self._rotation is not None:
+            w = solve_triangular(self._rotation, w.T, lower=True).T
+        return np.ascontiguousarray(self._inward(w, 0.0))
+
     def _inward(self, value: Array | None, filler: float) -> Array | None:
         """Lay out a quantity of the weights as the kernel does: features x classes, the classes padded."""
         if value is None or not self._classes:
@@ -259,15 +288,18 @@ class State:
 
 
 class _Run:
-    """A solve under way: the records so far, and the best weights certified."""
+    """A solve under way: the records so far, and the best weights and dual variables certified."""
 
     def __init__(self, state: State, tol: float) -> None:
         self.state = state
         self.tol = tol
+        self.pull = Pull(state)
         self.began = time.perf_counter()
         self.history: list[Record] = []
-        self.lower, self.upper = -np.inf, np.inf
+        self.lower, self.upper = state.nothing, np.inf
         self.w: Array | None = None
+        self.alpha = np.zeros(state.problem.alpha_shape)  # those of the lower bound
+        self.visits = 0  # since the last certificate
         self.certified = False  # whether the bounds are those of the present state
 
     @property
@@ -293,6 +325,11 @@ class _Run:
     def converged(self) -> bool:
         return self.certified and bool(self.gap <= self.tol)
 
+    @property
+    def tired(self) -> bool:
+        """Whether the weights have been drawn to one place for long enough."""
+        return self.pull.tired(self.visits)
+
     def _elapsed(self) -> float:
         return time.perf_counter() - self.began
 
@@ -303,15 +340,19 @@ class _Run:
         passes = self.state.optimize(max_passes, goal)
         for visited, awake, lower, estimate, seconds in passes:
             before += seconds
+            self.visits += visited
+            lower = self.lower if self.pull.kappa > 0 else max(self.lower, lower)
             self.history.append(Record(self.n_iter + 1, visited, awake, lower, self.upper, estimate, before))
         return bool(passes)
 
     def certify(self) -> float:
         """Certify the present state; return the estimate of the gap at which to do so again."""
-        w = self.state.weights()
-        self.lower, upper = self.state.certify()
+        w, before = self.state.weights(), self.gap
+        lower, upper = self.state.certify()
         if upper < self.upper or self.w is None or np.isnan(self.upper):
             self.w, self.upper = w, upper
+        if not lower < self.lower:
+            self.alpha, self.lower = self.state.alpha(), lower
         # where rounding makes them cross, it is at least as large as that: the lower bound gives way by as much
         self.lower = min(self.lower, 2 * self.upper - self.lower)
         self.certified = True
@@ -320,8 +361,13 @@ class _Run:
             last.iteration, last.explored, last.active, self.lower, self.upper, last.estimate, self._elapsed()
         )
         self.history[-1:] = [record]
-        # what is seen in passing differs from the truth by a factor that changes slowly: learn it
-        factor = self.gap / last.estimate if last.estimate > 0 else 1.0
+        if self.gap > self.tol and self.pull.move(w, before, upper, self.gap, self.visits):
+            factor = 1.0
+        else:  # what is seen in passing differs from the truth by a factor that changes slowly: learn it
+            factor = self.gap / last.estimate if last.estimate > 0 else 1.0
+        self.visits = 0
+        if self.pull.kappa > 0:
+            return self.pull.goal(self.gap, self.tol)
         return max(0.95 * self.tol, _COARSE * self.gap) / min(max(factor, 0.1), 10.0)
 
     def finish(self, problem: Problem, status: str) -> Solution:
@@ -330,7 +376,7 @@ class _Run:
         assert self.w is not None
         return Solution(
             w=self.w,
-            alpha=self.state.alpha(),
+            alpha=self.alpha,
             lower_bound=self.lower,
             upper_bound=self.upper,
             status="converged" if self.converged else status,

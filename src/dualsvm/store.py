@@ -18,8 +18,8 @@ Restored = TypeVar("Restored")
 
 def write(path: str | os.PathLike[str], form: str, meta: dict[str, Any], arrays: Mapping[str, Array]) -> None:
     """Write a file, which replaces an older one only when it is complete."""
-    target = Path(path)
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+    target = Path(os.path.realpath(path))
+    draft = target.with_name(f".{secrets.token_hex(8)}")
     text = np.array(json.dumps({"format": form} | meta))
     try:
         with open(draft, "xb") as file:

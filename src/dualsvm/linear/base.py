@@ -5,19 +5,19 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import store
 from ..checks import Array, as_number, as_vector
 from ..problem import Problem
-from ..progress import Watcher, printers
+from ..progress import Halt, Watcher, printers
 from ..proximal import pursue_wide
 from ..solution import Record, Solution, relative_gap
 from ..solve import as_passes, as_seed, as_threads, as_tolerance, pursue, warn_not_converged
@@ -26,6 +26,7 @@ from .encoding import decode, encode
 from .terms import Frame, Terms, Wide, far_centre, make_terms, mean_square
 
 FLOATS = [np.float64, np.float32]
+_MOST_ALPHA = 2**34  # dual variables of one output that a file may announce
 _LEARNED = ("_alpha", "_fingerprint")  # attributes that are kept beside those that the user sees
 
 
@@ -78,8 +79,8 @@ class LinearSVM(CallbackSupportMixin, BaseEstimator):
         endings = {solution.status for solution in solutions}
         if "interrupted" in endings:
             raise FittedInterrupt
-        if "max_iter" in endings:
-            warn_not_converged(self.n_iter_, self.gap_, tol)
+        if not self.converged_ and endings & {"max_iter", "stalled"}:
+            warn_not_converged(self.n_iter_, self.gap_, tol, stalled="max_iter" not in endings)
         return self
 
     def _frame(self, X: Any, outputs: int, middle: float) -> tuple[Any, Frame, Terms]:
@@ -119,8 +120,7 @@ class LinearSVM(CallbackSupportMixin, BaseEstimator):
             return pursue(problem, *rest) if narrow is None else pursue_wide(problem, narrow, *rest)
 
         if not alone and not any(watching) and as_threads(self.n_jobs) > 1:
-            run = Parallel(n_jobs=self.n_jobs, prefer="threads")
-            return list(run(delayed(one)(k, self.max_iter) for k in range(len(problems))))
+            return self._side_by_side(one, watching)
         solutions: list[Solution] = []
         for k in range(len(problems)):
             halted = bool(solutions) and solutions[-1].status in ("stopped", "interrupted")
@@ -129,11 +129,30 @@ class LinearSVM(CallbackSupportMixin, BaseEstimator):
             done.append(solution.w)
         return solutions
 
+    def _side_by_side(self, one: Callable[[int, int], Solution], watching: list[list[Watcher]]) -> list[Solution]:
+        """Solve the problems in threads; Ctrl-C ends all of them."""
+        halt = Halt()
+        for watchers in watching:
+            watchers.append(halt)
+        with ThreadPoolExecutor(as_threads(self.n_jobs)) as pool:
+            runs: list[Future[Solution]] = []
+            try:
+                while len(runs) < len(watching):
+                    runs.append(pool.submit(one, len(runs), self.max_iter))
+                wait(runs)
+            except KeyboardInterrupt:
+                halt.now = True
+                while len(runs) < len(watching):
+                    runs.append(pool.submit(one, len(runs), self.max_iter))
+                wait(runs)
+        solutions = [run.result() for run in runs]
+        return [replace(s, status="interrupted") if s.status == "stopped" else s for s in solutions]
+
     def _report(self, problems: list[Problem], solutions: list[Solution], codes: Array | None) -> None:
         self.lower_bound_ = float(sum(s.lower_bound for s in solutions))
         self.upper_bound_ = float(sum(s.upper_bound for s in solutions))
         self.gap_ = relative_gap(self.lower_bound_, self.upper_bound_)
-        self.converged_ = all(s.converged for s in solutions)
+        self.converged_ = bool(self.gap_ <= as_tolerance(self.tol))
         self.history_ = _joined(solutions)
         self.n_iter_ = sum(s.n_iter for s in solutions)
         shares = []
@@ -150,17 +169,19 @@ class LinearSVM(CallbackSupportMixin, BaseEstimator):
     def _starts(self, problems: list[Problem], frame: Frame) -> list[Solution | None]:
         """Return what is left of the last fit to start from, one for every problem."""
         none: list[Solution | None] = [None] * len(problems)
-        if not hasattr(self, "_alpha"):
+        width = problems[0].view.matrix.shape[1]
+        if not hasattr(self, "_alpha") or np.shape(self.coef_)[-1] != width:
             return none
         rows = [int(np.prod(problem.alpha_shape[1:])) for problem in problems]
-        if sum(rows) != self._alpha.shape[0]:
+        outputs = sum(p.weight_shape[0] if len(p.weight_shape) == 2 else 1 for p in problems)
+        if sum(rows) != self._alpha.shape[0] or outputs != len(np.atleast_2d(self.coef_)):
             return none
         weights = frame.weights(self.coef_, self.intercept_)
         starts, first = none, 0
         for k, problem in enumerate(problems):
             shape = problem.alpha_shape
             alpha = self._alpha[first : first + rows[k]].toarray().T.reshape(-1, *shape[1:])
-            w = weights if len(problem.weight_shape) == 2 else weights[min(k, len(weights) - 1)]
+            w = weights if len(problem.weight_shape) == 2 else weights[k]
             starts[k] = Solution(w, alpha, -np.inf, np.inf, "max_iter", 0, [], problem.task, None, self._fingerprint)
             first += rows[k]
         return starts
@@ -222,7 +243,8 @@ class LinearSVM(CallbackSupportMixin, BaseEstimator):
         names += [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]
         arrays: dict[str, Array] = {}
         meta = {name: encode(getattr(self, name), name, arrays) for name in names if hasattr(self, name)}
-        store.write(path, f"dualsvm.{type(self).__name__} 1", {"state": meta}, arrays)
+        kind = next(kind for kind in type(self).__mro__ if kind.__module__.startswith("dualsvm."))
+        store.write(path, f"dualsvm.{kind.__name__} 1", {"state": meta}, arrays)
 
     @classmethod
     def _restored(cls, meta: dict[str, Any], arrays: dict[str, Array]) -> Self:
@@ -233,7 +255,26 @@ class LinearSVM(CallbackSupportMixin, BaseEstimator):
             if name not in _LEARNED and (name.startswith("_") or not name.endswith("_")):
                 raise ValueError(f"{name} is no attribute of a fitted estimator")
             setattr(estimator, name, value)
+        estimator._check_learned()
         return estimator
+
+    def _check_learned(self) -> None:
+        """Refuse attributes that do not fit together, as a file may hold anything."""
+        if not hasattr(self, "coef_"):
+            return
+        coef, intercept = np.asarray(self.coef_), np.asarray(self.intercept_)
+        outputs = coef.shape[:-1]
+        good = coef.dtype in FLOATS and intercept.dtype in FLOATS and outputs == intercept.shape
+        good &= coef.shape == self._shape() and np.isfinite(coef).all() and np.isfinite(intercept).all()
+        if hasattr(self, "_alpha"):
+            good &= sp.issparse(self._alpha) and isinstance(self._fingerprint, str)
+            good &= self._alpha.shape[1] <= _MOST_ALPHA and np.isfinite(self._alpha.data).all()
+        if not good:
+            raise ValueError("the attributes of the estimator do not fit together")
+
+    def _shape(self) -> tuple[int, ...]:
+        """Return the shape that the coefficients must have."""
+        return (self.n_features_in_,)
 
 
 class FittedInterrupt(KeyboardInterrupt):

@@ -43,6 +43,7 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
         Whether to have an intercept. It is regularised like any other weight, which matters if the classes lie far
         to one side of the origin: scale the features, raise `intercept_scaling`, or choose "unpenalized", which gives
         the intercept a prior so wide (a standard deviation of 100 times the typical length of a row) that it is free.
+        Dense rows that lie further from 0 than from one another are then centred first, in a copy.
     intercept_scaling : float, default 1.0
         Value of the constant feature whose weight, times this, is the intercept. The larger, the less the intercept
         is regularised.
@@ -71,7 +72,8 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
     classes_ : ndarray of shape (n_classes,)
         The classes.
     coef_ : ndarray of shape (1, n_features) or (n_classes, n_features)
-        Weights of the features; float32 if X is, unless the prior has a full covariance.
+        Weights of the features; float32 if X is, unless the prior has a full covariance, or the intercept is
+        "unpenalized" and the rows had to be centred.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts.
     lower_bound_, upper_bound_ : float
@@ -161,7 +163,7 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Features. C-contiguous float32 or float64 arrays and canonical CSR matrices are used without a copy.
         y : array-like of shape (n_samples,)
-            Classes: integers, strings, booleans or anything that can be sorted.
+            Classes: integers, strings, booleans, or whatever else scikit-learn takes for labels.
         sample_weight : array-like of shape (n_samples,), default None
             Factors on C; an example of weight 2 counts as two examples.
         margin : float or array-like of shape (n_samples,), default None
@@ -232,12 +234,14 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
         self, X: Any, y: Array, codes: Array, weight: Array, sample_weight: Any, margin: Any, onward: bool = False
     ) -> Self:
         n, k = X.shape[0], len(self.classes_)
-        if self.multi_class not in ("crammer_singer", "ovr"):
+        if not isinstance(self.multi_class, str) or self.multi_class not in ("crammer_singer", "ovr"):
             raise ValueError(f'multi_class must be "crammer_singer" or "ovr", got {self.multi_class!r}')
-        if self.rescaling not in ("margin", "slack"):
+        if not isinstance(self.rescaling, str) or self.rescaling not in ("margin", "slack"):
             raise ValueError(f'rescaling must be "margin" or "slack", got {self.rescaling!r}')
         if self.multi_class == "ovr" and k > 2 and self.class_loss is not None:
             raise ValueError('class_loss does not apply to multi_class="ovr": every class is told from the rest')
+        if (weight < 0).any() or not weight.any():
+            raise ValueError("class_weight must not be negative, nor 0 for every class")
         common: dict[str, Any] = {
             "cost": self._cost(sample_weight, n) * weight,
             "loss": self.loss,
@@ -274,6 +278,10 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
         titles = [f"class {label}: " for label in self.classes_.tolist()] if one_each else [""]
         outputs, state = (1, each) if k == 2 else (k, each if one_each else together)
         return self._learn(X, outputs, state, data, onward, titles, codes=codes)
+
+    def _shape(self) -> tuple[int, ...]:
+        k = len(self.classes_)
+        return (1 if k == 2 else k, self.n_features_in_)
 
     def decision_function(self, X: Any) -> Array:
         """Return the scores: positive for the second of two classes, or one score for every class.

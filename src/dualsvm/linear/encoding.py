@@ -24,6 +24,8 @@ def encode(value: Any, name: str, arrays: dict[str, Array]) -> Any:
         parts = (("mean", value.mean), ("variance", value.variance), ("covariance", value.covariance))
         return {"prior": {key: encode(part, f"{name}.{key}", arrays) for key, part in parts}}
     if isinstance(value, dict):
+        if not all(isinstance(key, str | int | float | np.bool_ | np.number) for key in value):
+            raise TypeError(f"{name} has keys that a file without pickle cannot hold: use numbers or text")
         items = enumerate(value.items())
         return {"items": [[encode(p, f"{name}.{k}.{side}", arrays) for side, p in enumerate(i)] for k, i in items]}
     if sp.issparse(value):
@@ -34,13 +36,13 @@ def encode(value: Any, name: str, arrays: dict[str, Array]) -> Any:
         arrays[name] = np.array([astuple(part) for part in value], dtype=np.float64)
         return {"records": name}
     array = np.asarray(value)
-    if array.dtype == object and all(isinstance(part, str) for part in array.flat):
-        arrays[name] = array.astype(np.str_)
-        return {"strings": name}
-    if array.dtype.kind not in "biufU":
+    if array.dtype == object and array.ndim == 1 and all(isinstance(part, str) for part in array):
+        return {"strings": array.tolist()}
+    if array.dtype.kind not in "biufUMm":
+        kind = f"an array of {array.dtype}" if isinstance(value, np.ndarray) else f"a {type(value).__name__}"
         raise TypeError(
-            f"{name} is a {type(value).__name__}, which a file without pickle cannot hold: use numbers, text, arrays "
-            "of them, and for random_state an integer"
+            f"{name} is {kind}, which a file without pickle cannot hold: use numbers, text, arrays of them, and for "
+            "random_state an integer"
         )
     arrays[name] = array
     return {"array": name}
@@ -57,11 +59,13 @@ def decode(value: Any, arrays: dict[str, Array]) -> Any:
             return {decode(key, arrays): decode(part, arrays) for key, part in items}
         case {"sparse": name, "shape": shape}:
             parts = tuple(arrays[f"{name}.{part}"] for part in ("data", "indices", "indptr"))
-            return sp.csr_array(parts, shape=tuple(shape))
+            table = sp.csr_array(parts, shape=tuple(shape))
+            table.check_format(full_check=True)  # otherwise a forged file could make scipy write anywhere
+            return table
         case {"records": name}:
             return Record.from_table(arrays[name])
-        case {"strings": name}:
-            return arrays[name].astype(object)
+        case {"strings": words}:
+            return np.array(words, dtype=object)
         case {"array": name}:
             return arrays[name]
         case {"scalar": name}:

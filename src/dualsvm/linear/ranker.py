@@ -44,7 +44,7 @@ class SVMRanker(LinearSVM):
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
-        Weights of the features; float32 if X is, unless the prior has a full covariance.
+        Weights of the features; float32 if X is, with the exceptions of `SVMClassifier`.
     intercept_ : float
         0, always.
     lower_bound_, upper_bound_, gap_, converged_, n_iter_, history_
@@ -137,7 +137,7 @@ class SVMRanker(LinearSVM):
 
     def _rank(self, X: Any, y: Any, qid: Any, sample_weight: Any, onward: bool = False) -> Self:
         X, y = self._more_of(X, y, onward, y_numeric=True)
-        if self.slack not in ("pair", "query"):
+        if not isinstance(self.slack, str) or self.slack not in ("pair", "query"):
             raise ValueError(f'slack must be "pair" or "query", got {self.slack!r}')
         n = X.shape[0]
         y = as_vector(y, "y", n, "row of X")
@@ -154,17 +154,17 @@ class SVMRanker(LinearSVM):
                 f"the queries hold {n_pairs:,} preference pairs, too many to give each a slack of its own: choose "
                 'slack="query"'
             )
-        common: dict[str, Any] = {"loss": self.loss}
+        loss: Any = self.loss
         C = float(self._cost(None, 1)[0])
         weight = None if sample_weight is None else weights_of(sample_weight, n)
 
         def state(X: Any, terms: Terms) -> list[Problem]:
             if self.slack == "query":
-                problem = Problem.lists(X, y, ids, weight=weight, cost=C, **common, **terms.of(0))
+                problem = Problem.lists(X, y, ids, weight=weight, cost=C, loss=loss, **terms.of(0))
             else:
                 pairs = preference_pairs(y, start, member)
                 cost: Any = C if weight is None else C * weight[pairs[:, 0]] * weight[pairs[:, 1]]
-                problem = Problem.ranking(X, pairs, cost=cost, **common, **terms.of(0))
+                problem = Problem.ranking(X, pairs, cost=cost, loss=loss, **terms.of(0))
             return [problem]
 
         metadata = {"sample_weight": sample_weight, "qid": qid}
@@ -187,7 +187,7 @@ class SVMRanker(LinearSVM):
         """
         return self._scores(X)
 
-    def score(self, X: Any, y: Any, qid: Any = None, k: int | None = None) -> float:
+    def score(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None, k: int | None = None) -> float:
         """Return the mean NDCG over the queries: 1 for the best order.
 
         Parameters
@@ -197,7 +197,10 @@ class SVMRanker(LinearSVM):
         y : array-like of shape (n_samples,)
             Relevance, not negative: the gain of a row.
         qid : array-like of shape (n_samples,), default None
-            Integer ids of the queries. None: all rows belong to one.
+            Integer ids of the queries. None: all rows belong to one. In a Pipeline or a search it arrives only if
+            metadata routing is enabled and requested.
+        sample_weight : array-like of shape (n_samples,), default None
+            Weights of the rows; a query counts the mean of its own.
         k : int, default None
             Look at the first k rows of the ranking only. None: at all.
 
@@ -206,17 +209,15 @@ class SVMRanker(LinearSVM):
         float
             Queries without a preference are left out; 1 if there is no other.
         """
-        scores, y, start = self._by_query(X, y, qid)
+        scores, y, start, member = self._by_query(X, y, qid)
         if y.min() < 0:
             raise ValueError(
                 f"NDCG needs relevances that are not negative, got {y.min()}: shift y, or see pairwise_accuracy"
             )
-        values = [
-            ndcg_score(y[None, a:b], scores[None, a:b], k=k)
-            for a, b in itertools.pairwise(start)
-            if y[a:b].min() < y[a:b].max()
-        ]
-        return float(np.mean(values)) if values else 1.0
+        weight = weights_of(sample_weight, len(y))[member]
+        queries = [slice(a, b) for a, b in itertools.pairwise(start) if y[a:b].min() < y[a:b].max()]
+        values = [ndcg_score(y[None, q], scores[None, q], k=k) for q in queries]
+        return float(np.average(values, weights=[weight[q].mean() for q in queries])) if queries else 1.0
 
     def pairwise_accuracy(self, X: Any, y: Any, qid: Any = None) -> float:
         """Return the mean over the queries of the part of their preference pairs that is ordered rightly.
@@ -231,7 +232,7 @@ class SVMRanker(LinearSVM):
         float
             Ties count one half. Queries without a preference are left out; 1 if there is no other.
         """
-        scores, y, start = self._by_query(X, y, qid)
+        scores, y, start, _ = self._by_query(X, y, qid)
         grade = grades(y, start)
         # pairs with s_i - s_j <= 0, and pairs with s_i - s_j < 0
         wrong, worse = (np.array(_core.swapped(scores, grade, start, m)) for m in (np.nextafter(0.0, 1.0), 0.0))
@@ -239,12 +240,12 @@ class SVMRanker(LinearSVM):
         some = all_pairs > 0
         return float(np.mean(1 - (wrong + worse)[some] / (2 * all_pairs[some]))) if some.any() else 1.0
 
-    def _by_query(self, X: Any, y: Any, qid: Any) -> tuple[Array, Array, Array]:
-        """Return scores and relevances query by query, and where each begins."""
+    def _by_query(self, X: Any, y: Any, qid: Any) -> tuple[Array, Array, Array, Array]:
+        """Return scores and relevances query by query, where each begins, and which rows they are."""
         scores = self.predict(X).astype(np.float64)
         y = as_vector(column_or_1d(y, warn=True), "y", len(scores), "row of X")
         start, member = groups(_ids(qid, len(scores)))
-        return scores[member], y[member], start
+        return scores[member], y[member], start, member
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

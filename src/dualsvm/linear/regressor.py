@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from ..checks import Array
+from ..checks import Array, as_vector
 from ..prior import Prior
 from ..problem import Problem
 from .base import LinearSVM, learning
@@ -42,7 +42,7 @@ class SVMRegressor(RegressorMixin, LinearSVM):
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
-        Weights of the features; float32 if X is, unless the prior has a full covariance.
+        Weights of the features; float32 if X is, with the exceptions of `SVMClassifier`.
     intercept_ : float
         The intercept.
     lower_bound_, upper_bound_, gap_, converged_, n_iter_, history_
@@ -131,7 +131,8 @@ class SVMRegressor(RegressorMixin, LinearSVM):
 
     def _regress(self, X: Any, y: Any, sample_weight: Any, onward: bool = False) -> Self:
         X, y = self._more_of(X, y, onward, y_numeric=True)
-        if self.loss not in _LOSSES:
+        y = as_vector(y, "y", X.shape[0], "row of X")
+        if not isinstance(self.loss, str) or self.loss not in _LOSSES:
             raise ValueError(f"loss must be one of {', '.join(map(repr, _LOSSES))}, got {self.loss!r}")
         own: dict[str, Any] = {"epsilon": self.epsilon, "intercept": self._bias(), "loss": _LOSSES[self.loss]}
         cost = self._cost(sample_weight, X.shape[0])
@@ -140,8 +141,7 @@ class SVMRegressor(RegressorMixin, LinearSVM):
             return [Problem.regression(X, y, cost=cost, **own, **terms.of(0))]
 
         data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
-        middle = float(np.median(y)) if np.isfinite(y).all() else 0.0
-        return self._learn(X, 1, state, data, onward, middle=middle)
+        return self._learn(X, 1, state, data, onward, middle=float(np.median(y)))
 
     def _attributes(self, coef: Array, intercept: Array) -> dict[str, Any]:
         return {"coef_": coef[0], "intercept_": intercept[0]}
