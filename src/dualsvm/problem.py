@@ -334,6 +334,8 @@ class Problem:
 
         With the hinge loss this is `ranking` with all pairs of rows of one list, of which the first has the higher
         `y`. Pairs are never listed: the worst constraint is found by sorting, so that lists may be long.
+        Centre rows that lie very far from 0: scores are not taken as differences here, and beside a common offset of
+        1e9 or more their rounding shows in the bounds.
 
         Parameters
         ----------
