@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from ..checks import Array, as_array
 from ..prior import Prior
+from ..rows import Rows
 
 _WIDE = 1e4  # variance of an intercept that is not penalised, in units of the mean square of the scores' scale
 
@@ -107,10 +107,8 @@ def far_centre(X: Array) -> Array | None:
 
 def mean_square(X: Any) -> float:
     """Return the mean of x'x over the rows; 1 where they are all zeros."""
-    values = X.data if sp.issparse(X) else X
-    axes = list(range(values.ndim))
-    total = float(np.einsum(values, axes, values, axes, [], dtype=np.float64))
-    return total / X.shape[0] if 0 < total < np.inf else 1.0
+    mean = Rows(X).mean_square()
+    return mean if 0 < mean < np.inf else 1.0
 
 
 def make_terms(
