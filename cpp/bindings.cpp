@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "cholesky.hpp"
 #include "make_state.hpp"
 #include "preferences.hpp"
 #include "simd.hpp"
@@ -19,6 +20,7 @@ namespace {
 
 template <class T, int N = 1>
 using Array = nb::ndarray<const T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
+using Matrix = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Vector = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 void expect(bool holds, const char* what) {
@@ -158,6 +160,12 @@ NB_MODULE(_core, m) {
         return sums;
     });
 
+    m.def("solve_symmetric", [](Matrix a, Vector b) {
+        expect(a.shape(0) == b.size() && a.shape(1) == b.size(), "a system of another shape");
+        nb::gil_scoped_release release;
+        return solve_symmetric(a.data(), b.size(), b.data());
+    });
+
     nb::class_<Held>(m, "State")
         .def(nb::init<nb::object, nb::dict>())
         .def("explore", [](Held& self) { self.state->explore(); })
@@ -177,6 +185,28 @@ NB_MODULE(_core, m) {
                  nb::gil_scoped_release release;
                  const Bounds bounds = self.state->certify(threads);
                  return std::tuple(bounds.lower, bounds.upper, bounds.distance);
+             })
+        .def_prop_ro("smooth", [](const Held& self) { return self.state->smooth(); })
+        .def("answer",
+             [](Held& self, std::int64_t stride, int threads) {
+                 expect(self.state->smooth(), "the primal is not smooth");
+                 nb::gil_scoped_release release;
+                 const Bounds bounds = self.state->answer(stride, threads);
+                 return std::tuple(bounds.lower, bounds.upper, bounds.distance);
+             })
+        .def("own",
+             [](const Held& self, Vector w) {
+                 expect(std::int64_t(w.size()) == self.state->n_weights(), "weights of another length");
+                 self.state->own(w.data());
+             })
+        .def("curve",
+             [](Held& self, Matrix hessian, int threads) {
+                 const auto d = self.state->n_weights();
+                 expect(self.state->smooth(), "the primal is not smooth");
+                 expect(std::int64_t(hessian.shape(0)) == d && std::int64_t(hessian.shape(1)) == d,
+                        "a Hessian of another shape");
+                 nb::gil_scoped_release release;
+                 self.state->curve(hessian.data(), threads);
              })
         .def("draw",
              [](Held& self, const Array<double>& centre, double kappa) {

@@ -16,6 +16,11 @@
 //   linear(i)                       its part of the dual beside the quadratic: l.alpha (- alpha^2 / 4C)
 //   set_alpha, get_alpha            the dual variables, in the order in which the user sees them
 //
+// and blocks of one slack under a squared loss, whose primal is smooth, have two more for Newton's method:
+//
+//   answer(i, scratch)              sets alpha_i to what the w of the last look asks for
+//   curvature(i)                    what x_i x_i' counts in the Hessian of the losses there
+//
 // Squared hinge: no cap, alpha_i^2 / (4 C_i) is subtracted from the dual.
 
 namespace dualsvm {

@@ -9,6 +9,7 @@
 
 #include "block.hpp"
 #include "calendar.hpp"
+#include "outer.hpp"
 #include "random.hpp"
 #include "simd.hpp"
 #include "state.hpp"
@@ -75,16 +76,23 @@ DUALSVM_WIDE Tally sweep_wide(Block& block, typename Block::Scratch& scratch, co
     return sweep_loop(block, scratch, visits, weights, sigma);
 }
 
-/// Looks at examples at a fixed w, and adds up their losses, and in u what their dual variables make of it.
+/// Whether the primal of these blocks can be smooth.
 template <class Block>
-inline Tally inspect_loop(const Block& block, typename Block::Scratch& scratch, const Visits& visits, const double* w,
-                          const Weights& u) {
+concept Smooth = requires(Block block, typename Block::Scratch scratch) { block.answer(Index(0), scratch); };
+
+/// Looks at examples at a fixed w, and adds up their losses, and in u what their dual variables make of it, once
+/// they have been set to what w asks for if they are to `answer`.
+template <class Block>
+inline Tally inspect_loop(Block& block, typename Block::Scratch& scratch, const Visits& visits, const double* w,
+                          const Weights& u, bool answer) {
     Tally tally;
     for (std::size_t p = 0; p < visits.n; ++p) {
         if (p + kAhead < visits.n) block.ahead(visits.examples[p + kAhead]);
         const std::uint32_t i = visits.examples[p];
         const Look look = block.look(i, w, scratch);
         tally.loss += look.loss;
+        if constexpr (Smooth<Block>)
+            if (answer) block.answer(i, scratch);
         tally.linear += block.linear(i);
         visits.rests[p] = !(look.violation > 0);
         block.deposit(i, u, scratch);
@@ -93,9 +101,9 @@ inline Tally inspect_loop(const Block& block, typename Block::Scratch& scratch, 
 }
 
 template <class Block>
-DUALSVM_WIDE Tally inspect_wide(const Block& block, typename Block::Scratch& scratch, const Visits& visits,
-                                const double* w, const Weights& u) {
-    return inspect_loop(block, scratch, visits, w, u);
+DUALSVM_WIDE Tally inspect_wide(Block& block, typename Block::Scratch& scratch, const Visits& visits, const double* w,
+                                const Weights& u, bool answer) {
+    return inspect_loop(block, scratch, visits, w, u, answer);
 }
 
 template <class Block>
@@ -132,7 +140,7 @@ public:
             linear_ += tally.linear;
             blend();
             const double lower = dual();
-            const double whole = sigma_ < 1 && scale_ > 0 ? scale_ : std::abs(lower + tally.gap);
+            const double whole = drawn() && scale_ > 0 ? scale_ : std::abs(lower + tally.gap);
             const double estimate = tally.gap / std::max(whole, std::numeric_limits<double>::min());
             const std::int64_t awake = note(due);
             const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
@@ -143,35 +151,40 @@ public:
         return passes;
     }
 
-    Bounds certify(int threads) override {
-        for (double& w : offer_) w = rounded(w);
-        const std::size_t shares = shares_of(examples_, threads);
-        std::vector<std::vector<double>> sums(shares, std::vector<double>(v_.size()));
-        std::vector<Tally> tallies(shares);
-        auto scratches = scratch(shares);
-        rests_.resize(examples_.size());
-        parallel(shares, [&](std::size_t t) {
-            const auto inspect = wide() ? inspect_wide<Block> : inspect_loop<Block>;
-            double* u = sums[t].data();
-            tallies[t] = inspect(block_, scratches[t], share(examples_, t, shares), offer_.data(),
-                                 {u, u, nullptr, nullptr, nullptr, nullptr});
-        });
-        Tally all = tallies[0];
-        for (std::size_t t = 1; t < shares; ++t) {
-            all += tallies[t];
-            for (std::size_t k = 0; k < v_.size(); ++k) sums[0][k] += sums[t][k];
+    Bounds certify(int threads) override { return inspect(examples_, threads, false); }
+
+    bool smooth() const override { return Smooth<Block> && block_.squared && !prior_.boxed(); }
+    Bounds answer(std::int64_t stride, int threads) override {
+        if (stride <= 1) return inspect(examples_, threads, true);
+        std::vector<std::uint32_t> some;
+        for (std::size_t p = 0; p < examples_.size(); p += std::size_t(stride)) some.push_back(examples_[p]);
+        return inspect(some, threads, true);
+    }
+    void own(double* w) const override { std::copy(weights().begin(), weights().end(), w); }
+
+    void curve(double* sum, int threads) override {
+        if constexpr (Smooth<Block>) {
+            const std::size_t d = v_.size();
+            std::vector<std::uint32_t> changed;
+            std::vector<double> by;
+            counted_.resize(std::size_t(block_.size()));
+            for (const std::uint32_t i : examples_) {
+                const double c = block_.curvature(i);
+                if (c == counted_[i]) continue;
+                changed.push_back(i);
+                by.push_back(c - counted_[i]);
+                counted_[i] = c;
+            }
+            const std::size_t shares = shares_of(changed, threads), n = changed.size();
+            std::vector<std::vector<double>> parts(shares - 1, std::vector<double>(d * d));
+            parallel(shares, [&](std::size_t t) {
+                Outer outer(block_.rows, t > 0 ? parts[t - 1].data() : sum);
+                const std::size_t from = n * t / shares, to = n * (t + 1) / shares;
+                wide() ? outer.add_wide(changed, by, from, to) : outer.add_loop(changed, by, from, to);
+            });
+            for (const auto& part : parts)
+                for (std::size_t k = 0; k < d * d; ++k) sum[k] += part[k];
         }
-        calendar_.wake({});
-        note(examples_);
-        linear_ = all.linear;
-        v_ = prior_.scaled(std::move(sums[0]));
-        for (double& value : v_) value *= sigma_;
-        drawn_.place(v_, w_);
-        const double distance = prior_.distance(offer_);
-        const Bounds bounds{dual(), distance + all.loss, distance};
-        scale_ = bounds.upper;
-        if (foreign_) restart();
-        return bounds;
     }
 
     void draw(const double* centre, double kappa) override {
@@ -206,6 +219,7 @@ public:
 private:
     const std::vector<double>& weights() const { return drawn_.apart() ? w_ : v_; }
     double rounded(double w) const { return single_precision_ ? double(float(w)) : w; }
+    bool drawn() const { return sigma_ < 1; }
     double dual() const { return linear_ + prior_.conjugate(v_, sigma_); }
 
     /// The weights offered are a running mean of w, mostly over the last ten passes: the primal of w itself goes
@@ -221,6 +235,41 @@ private:
         offer_ = weights();
         blended_ = 0;
         foreign_ = false;
+    }
+
+    Bounds inspect(const std::vector<std::uint32_t>& examples, int threads, bool answer) {
+        for (double& w : offer_) w = rounded(w);
+        const std::size_t shares = shares_of(examples, threads);
+        std::vector<std::vector<double>> sums(shares, std::vector<double>(v_.size()));
+        std::vector<Tally> tallies(shares);
+        auto scratches = scratch(shares);
+        rests_.resize(examples.size());
+        parallel(shares, [&](std::size_t t) {
+            const auto run = wide() ? inspect_wide<Block> : inspect_loop<Block>;
+            double* u = sums[t].data();
+            tallies[t] = run(block_, scratches[t], share(examples, t, shares), offer_.data(),
+                             {u, u, nullptr, nullptr, nullptr, nullptr}, answer);
+        });
+        Tally all = tallies[0];
+        for (std::size_t t = 1; t < shares; ++t) {
+            all += tallies[t];
+            for (std::size_t k = 0; k < v_.size(); ++k) sums[0][k] += sums[t][k];
+        }
+        calendar_.wake({});
+        note(examples);
+        linear_ = all.linear;
+        v_ = prior_.scaled(std::move(sums[0]));
+        for (double& value : v_) value *= sigma_;
+        drawn_.place(v_, w_);
+        const double distance = prior_.distance(offer_);
+        const Bounds bounds{dual(), distance + all.loss, distance};
+        scale_ = bounds.upper;
+        if (answer) {  // the next pass begins anew
+            blended_ = 0;
+            foreign_ = false;
+        } else if (foreign_)
+            restart();
+        return bounds;
     }
 
     /// How many threads are worth having for these examples.
@@ -253,7 +302,9 @@ private:
     Tally sweep(const std::vector<std::uint32_t>& due) {
         auto scratch = block_.scratch();
         const auto run = wide() ? sweep_wide<Block> : sweep_loop<Block>;
-        return run(block_, scratch, share(due, 0, 1), drawn_.moving(v_, w_), sigma_);
+        const Tally tally = run(block_, scratch, share(due, 0, 1), drawn_.moving(v_, w_, drawn()), sigma_);
+        if (drawn()) drawn_.regain(v_, w_);
+        return tally;
     }
 
     /// K threads, each with a copy of v and a share of the examples, move their copies K times as far as their
@@ -266,8 +317,9 @@ private:
         auto scratches = scratch(shares);
         parallel(shares, [&](std::size_t t) {
             const auto run = wide() ? sweep_wide<Block> : sweep_loop<Block>;
-            tallies[t] = run(block_, scratches[t], share(due, t, shares), drawn_.moving(vs[t], ws[t]),
+            tallies[t] = run(block_, scratches[t], share(due, t, shares), drawn_.moving(vs[t], ws[t], drawn()),
                              sigma_ * double(shares));
+            if (drawn()) drawn_.regain(vs[t], ws[t]);
         });
         Tally all;
         for (const Tally& tally : tallies) all += tally;
@@ -295,6 +347,7 @@ private:
     Calendar calendar_;
     std::vector<char> rests_;
     double linear_ = 0;
+    std::vector<double> counted_;  // what the Hessian counts the examples with
 };
 
 }  // namespace dualsvm

@@ -46,6 +46,8 @@ DUALSVM_AHEAD void prefetch(const void* from, Index bytes) {
 
 template <class T>
 struct Dense {
+    using Value = T;
+
     const T* x;
     Index n, d;
     double bias;
@@ -134,6 +136,8 @@ struct Dense {
 /// Compressed sparse rows; within a row the column indices increase.
 template <class T, class I>
 struct Csr {
+    using Value = T;
+
     const T* x;
     const I* column;
     const I* start;
@@ -216,6 +220,8 @@ struct Csr {
 /// Row i is the difference of two rows of another view, which is never formed: preference pairs.
 template <class Rows>
 struct Difference {
+    using Value = typename Rows::Value;
+
     Rows rows;
     const Index* pair;  // preferred, other, preferred, other, ...
     Index n;
@@ -237,6 +243,12 @@ struct Difference {
     double norm(Index i, const double* s) const {
         if (!s) return rows.fold(better(i), worse(i), [](Index, double a, double b) { return (a - b) * (a - b); });
         return rows.fold(better(i), worse(i), [s](Index k, double a, double b) { return s[k] * (a - b) * (a - b); });
+    }
+    template <class F>
+    void each(Index i, F&& f) const {
+        rows.merge(better(i), worse(i), [&](Index k, double a, double b) {
+            if (a != b) f(k, a - b);
+        });
     }
     DUALSVM_AHEAD void ahead(Index i) const {
         rows.ahead(better(i));

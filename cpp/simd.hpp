@@ -20,6 +20,18 @@ using Lane = double __attribute__((vector_size(32)));
 using FloatLane = float __attribute__((vector_size(16)));
 constexpr int kLane = 4;
 
+/// 32 bytes of numbers of either type.
+template <class T>
+struct TileOf;
+template <>
+struct TileOf<float> {
+    typedef float type __attribute__((vector_size(32)));
+};
+template <>
+struct TileOf<double> {
+    typedef double type __attribute__((vector_size(32)));
+};
+
 __attribute__((always_inline)) inline Lane load(const double* p) {
     Lane x;
     std::memcpy(&x, p, sizeof x);

@@ -65,6 +65,10 @@ struct Single {
         return a * (c.l - 0.5 * curve * (c.alpha + old));
     }
 
+    /// Squared hinge: alpha becomes 2 C slack, what the w of the last look asks for.
+    void answer(Index i, const Scratch& t) { at[i].alpha = std::max(at[i].alpha + 2 * at[i].cost * t.g, 0.0); }
+    double curvature(Index i) const { return at[i].alpha > 0 ? 2 * at[i].cost : 0.0; }
+
     void deposit(Index i, const Weights& u, Scratch&) const {
         if (at[i].alpha > 0) rows.add(i, side(i) * at[i].alpha, u);
     }

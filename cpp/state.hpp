@@ -38,6 +38,15 @@ public:
     /// examples that have something to gain.
     virtual Bounds certify(int threads) = 0;
 
+    /// answer: as certify, but first every dual variable becomes what the weights offered ask for. Newton's method
+    /// builds on it: `own` is then m + S u, from which the weights offered differ by S times the gradient of the
+    /// primal, and `curve` adds to the Hessian of the losses, whose lower triangle the caller keeps and which begins
+    /// at 0, what has changed in it since the last call. Only where `smooth`.
+    virtual bool smooth() const = 0;
+    virtual Bounds answer(std::int64_t stride, int threads) = 0;
+    virtual void own(double* w) const = 0;
+    virtual void curve(double* hessian, int threads) = 0;
+
     /// draw: until the next call, optimize solves the problem with another term 1/2 kappa (w - c)' S^-1 (w - c), c
     /// the given centre; kappa 0 takes it away. Bounds remain those of the problem itself.
     virtual void draw(const double* centre, double kappa) = 0;

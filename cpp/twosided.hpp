@@ -71,6 +71,13 @@ struct TwoSided {
         return a * c.y - epsilon * (size - std::abs(old)) - 0.5 * curve * a * (c.b + old);
     }
 
+    /// Squared loss: b becomes 2 C slack, with the sign of r, what the w of the last look asks for.
+    void answer(Index i, const Scratch& t) {
+        const double slack = std::abs(t.r) - epsilon;
+        at[i].b = slack > 0 ? std::copysign(2 * at[i].cost * slack, t.r) : 0.0;
+    }
+    double curvature(Index i) const { return at[i].b != 0 ? 2 * at[i].cost : 0.0; }
+
     void deposit(Index i, const Weights& u, Scratch&) const {
         if (at[i].b != 0) rows.add(i, at[i].b, u);
     }

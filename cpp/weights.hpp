@@ -19,7 +19,7 @@ struct Shape {
 /// v: beside a large mean, a small v would lose its digits, and with them the bound.
 class Regulariser {
 public:
-    Regulariser(const Shape& shape, std::size_t n) : n_(n) {
+    Regulariser(const Shape& shape, std::size_t n) : n_(n), boxed_(shape.lower || shape.upper) {
         const auto copy = [n](const double* from, double otherwise) {
             return from ? std::vector<double>(from, from + n) : std::vector<double>(n, otherwise);
         };
@@ -46,11 +46,20 @@ public:
 
     /// Whether w is another vector than v.
     bool apart() const { return !mean_.empty(); }
+    bool boxed() const { return boxed_; }
 
-    Weights moving(std::vector<double>& v, std::vector<double>& w) const {
+    /// With `loose`, and where no bound forbids it, only w moves: `regain` then finds v. That reads and writes less,
+    /// but rounds v as coarsely as w.
+    Weights moving(std::vector<double>& v, std::vector<double>& w, bool loose) const {
         const double* s = variance_.empty() ? nullptr : variance_.data();
         if (!apart()) return {v.data(), v.data(), s, nullptr, nullptr, nullptr};
+        if (loose && !boxed_) return {w.data(), w.data(), s, nullptr, nullptr, nullptr};
         return {v.data(), w.data(), s, mean_.data(), lower_.data(), upper_.data()};
+    }
+
+    void regain(std::vector<double>& v, const std::vector<double>& w) const {
+        if (apart() && !boxed_)
+            for (std::size_t k = 0; k < w.size(); ++k) v[k] = w[k] - mean_[k];
     }
 
     std::vector<double> scaled(std::vector<double> u) const {
@@ -96,6 +105,7 @@ private:
     double clip(double value, std::size_t k) const { return std::min(std::max(value, lower_[k]), upper_[k]); }
 
     std::size_t n_;
+    bool boxed_;
     std::vector<double> mean_, variance_, lower_, upper_;  // empty: 0, 1, none; mean and bounds come together
 };
 

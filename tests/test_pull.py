@@ -29,7 +29,7 @@ def test_stiff_problems_reach_the_optimum(task, loss):
 def test_the_pull_saves_visits(task, monkeypatch):
     problem = TASKS[task](cost=100.0)
     drawn = solve(problem, tol=1e-4, max_iter=10**5, random_state=0)
-    monkeypatch.setattr(dualsvm.pull, "_STIFF", np.inf)
+    monkeypatch.setattr(dualsvm.pull, "STIFF", np.inf)
     plain = solve(problem, tol=1e-4, max_iter=10**5, random_state=0)
     assert drawn.converged
     assert plain.converged

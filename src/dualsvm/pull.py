@@ -14,7 +14,7 @@ import numpy as np
 
 from .checks import Array
 
-_STIFF = 10.0  # plain passes do well up to this stiffness
+STIFF = 10.0  # plain passes do well up to this stiffness
 _SHARE = 0.3  # of the objective that the pull may take: where the prior itself counts, it would only slow things down
 _LONG = 60  # visits per example that are too many for one centre: draw more strongly
 _SHORT = 15  # so few that, if they brought little, the centre was too near: draw less strongly
@@ -26,6 +26,7 @@ class Drawn(Protocol):
 
     stiffness: float
     distance: float
+    plain_passes: float
 
     @property
     def n_examples(self) -> int:
@@ -40,7 +41,8 @@ class Pull:
 
     def __init__(self, state: Drawn) -> None:
         self.state = state
-        self.kappa = state.stiffness if state.stiffness > _STIFF else 0.0
+        stiff = state.stiffness > STIFF and state.plain_passes > 0  # else Newton's method sees to that
+        self.kappa = state.stiffness if stiff else 0.0
         self.last: Array | None = None
 
     def begin(self, w: Array) -> None:

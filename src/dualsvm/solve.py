@@ -16,13 +16,16 @@ from sklearn.utils import check_random_state
 
 from . import _core
 from .checks import Array, as_number
+from .newton import Newton
 from .problem import Problem
 from .progress import Call, Watcher, printers
-from .pull import Pull
+from .pull import STIFF, Pull
 from .solution import Record, Solution, feasible, relative_gap
 
 _WORK = 1e8  # numbers read in one call of the kernel, about: short enough for Ctrl-C, long enough to be cheap
 _COARSE = 0.1  # certify again when the gap has come down to this part of the last certified one
+_DEAR = 50  # passes that Newton's method may cost
+_CHEAP = 10  # so few that it comes first where passes do badly
 _LANES = 4  # the kernel pads the classes of a multiclass problem to a multiple of this
 
 
@@ -130,7 +133,11 @@ def pursue(
         while status == "max_iter" and not run.converged and run.n_iter < max_iter:
             for watcher in watchers:
                 watcher.begin()
-            idle = not run.optimize(1 if watchers else max_iter - run.n_iter, goal)
+            if run.ready and run.descend():
+                status = run.tell(watchers) or status
+                continue
+            one = bool(watchers) or np.isfinite(state.plain_passes)
+            idle = not run.optimize(1 if one else max_iter - run.n_iter, goal)
             if idle or run.history[-1].estimate <= goal or run.n_iter == max_iter or run.tired:
                 goal = run.certify()
             status = run.tell(watchers) or status
@@ -207,7 +214,7 @@ class State:
         self.distance = 0.0
         work = rows.numbers * max(1, self._classes) + problem.n_examples  # of a pass over everything
         self._max_visits = max(1, int(_WORK * problem.n_examples / work))
-        spec = {
+        spec: dict[str, Any] = {
             "n_weights": rows.width * (self._padded if self._classes else 1),
             "bias": rows.bias,
             "cost": problem.cost,
@@ -220,6 +227,12 @@ class State:
             "seed": seed,
         }
         self._kernel = _core.State(rows.kernel, spec | problem.mapping.kernel())
+        price = Newton.price(self._kernel, problem.n_examples, rows.numbers)
+        #: visits of each example after which Newton's method is worth what it costs
+        self.plain_passes = price if price < _DEAR else np.inf
+        if alpha is None and self.stiffness > STIFF and price < _CHEAP:
+            self.plain_passes = 0.0
+        self._newton = Newton(self._kernel, spec["mean"], spec["variance"], threads)
         if alpha is not None:
             reached = self._kernel.set_alpha(np.ascontiguousarray(alpha, dtype=np.float64).reshape(-1), threads)
             if reached < self._kernel.nothing() and not trusted:
@@ -257,6 +270,20 @@ class State:
         `distance` is then the part of the upper bound that is paid to the prior.
         """
         lower, upper, self.distance = self._kernel.certify(self.threads)
+        return lower, upper
+
+    def descend(self) -> tuple[float, float] | None:
+        """Take a step of Newton's method; return bounds as `certify` does, or None where it finds nothing better."""
+        if self._newton.begun:
+            found = self._newton.step()
+        else:
+            w = self._as_kernel(self.weights())
+            self._kernel.draw(w, 0.0)
+            self._kernel.set_weights(w)
+            found = self._newton.begin(self.n_examples if self.plain_passes == 0 else 0)
+        if found is None:
+            return None
+        lower, upper, self.distance = found
         return lower, upper
 
     def weights(self) -> Array:
@@ -300,6 +327,7 @@ class _Run:
         self.w: Array | None = None
         self.alpha = np.zeros(state.problem.alpha_shape)  # those of the lower bound
         self.visits = 0  # since the last certificate
+        self.all_visits = 0
         self.certified = False  # whether the bounds are those of the present state
 
     @property
@@ -341,14 +369,29 @@ class _Run:
         for visited, awake, lower, estimate, seconds in passes:
             before += seconds
             self.visits += visited
+            self.all_visits += visited
             lower = self.lower if self.pull.kappa > 0 else max(self.lower, lower)
             self.history.append(Record(self.n_iter + 1, visited, awake, lower, self.upper, estimate, before))
         return bool(passes)
 
-    def certify(self) -> float:
-        """Certify the present state; return the estimate of the gap at which to do so again."""
-        w, before = self.state.weights(), self.gap
-        lower, upper = self.state.certify()
+    @property
+    def ready(self) -> bool:
+        """Whether it is time for Newton's method."""
+        return self.all_visits >= self.state.plain_passes * self.state.n_examples
+
+    def descend(self) -> bool:
+        """Take a step of Newton's method; where that leads nowhere, leave the rest to passes."""
+        bounds = self.state.descend()
+        if bounds is None:
+            self.state.plain_passes = np.inf
+            return False
+        n = self.state.n_examples
+        self.settle(self.state.weights(), *bounds)
+        self.history.append(Record(self.n_iter + 1, n, n, self.lower, self.upper, self.gap, self._elapsed()))
+        return True
+
+    def settle(self, w: Array, lower: float, upper: float) -> None:
+        """Take note of bounds, if they are better than what is known."""
         if upper < self.upper or self.w is None or np.isnan(self.upper):
             self.w, self.upper = w, upper
         if not lower < self.lower:
@@ -356,6 +399,12 @@ class _Run:
         # where rounding makes them cross, it is at least as large as that: the lower bound gives way by as much
         self.lower = min(self.lower, 2 * self.upper - self.lower)
         self.certified = True
+
+    def certify(self) -> float:
+        """Certify the present state; return the estimate of the gap at which to do so again."""
+        w, before = self.state.weights(), self.gap
+        lower, upper = self.state.certify()
+        self.settle(w, lower, upper)
         last = self.history[-1] if self.history else Record(0, 0, 0, 0.0, 0.0, self.gap, 0.0)
         record = Record(
             last.iteration, last.explored, last.active, self.lower, self.upper, last.estimate, self._elapsed()
