@@ -1,0 +1,145 @@
+"""Newton's method against numpy, and against coordinate ascent, which finds the same optimum another way."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dualsvm.newton
+from dualsvm import Prior, Problem, _core, solve
+from dualsvm.solve import State
+
+RNG = np.random.default_rng(0)
+N, D = 300, 21
+X = RNG.normal(size=(N, D)) * (RNG.random((N, D)) < 0.4)
+TARGETS = X @ RNG.normal(size=D) + RNG.normal(size=N)
+Y = np.sign(TARGETS)
+PAIRS = RNG.permutation(N).reshape(-1, 2)
+KINDS = {
+    "dense": np.ascontiguousarray,
+    "float": lambda X: X.astype(np.float32),
+    "sparse": sp.csr_array,
+    "sparse float": lambda X: sp.csr_array(X.astype(np.float32)),
+}
+TASKS = {
+    "rows": lambda X, **more: Problem(X, 1.0, **more),
+    "binary": lambda X, **more: Problem.binary(X, Y, intercept=1.0, **more),
+    "regression": lambda X, **more: Problem.regression(X, TARGETS, epsilon=0.2, **more),
+    "ranking": lambda X, **more: Problem.ranking(X, PAIRS, **more),
+}
+PRIORS = {
+    "none": None,
+    "mean and variance": Prior(mean=0.3, variance=2.0),
+    "covariance": Prior(covariance=np.eye(D) + 0.5),
+}
+
+
+def features(task, X):
+    """What the Hessian is made of, one line for every example."""
+    if task == "ranking":
+        return X[PAIRS[:, 0]] - X[PAIRS[:, 1]]
+    return np.column_stack([X, np.ones(len(X))]) if task == "binary" else X
+
+
+def without_newton(monkeypatch):
+    monkeypatch.setattr(dualsvm.newton.Newton, "price", staticmethod(lambda *_: np.inf))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("task", TASKS)
+def test_the_hessian_follows_the_weights(task, kind, threads):
+    rows = features(task, X)
+    cost = np.linspace(0.5, 2.0, len(rows))
+    kernel = State(TASKS[task](KINDS[kind](X), cost=cost, loss="squared_hinge"), None, 0, 1)._kernel
+    hessian = np.zeros((rows.shape[1],) * 2)
+    alpha = np.empty(kernel.n_alpha)
+    for seed in range(3):
+        kernel.set_weights(0.5 * np.random.default_rng(seed).normal(size=rows.shape[1]))
+        kernel.answer(1, threads)
+        kernel.curve(hessian, threads)
+        kernel.get_alpha(alpha)
+        on = alpha.reshape(len(rows), -1).any(axis=1)
+        assert 0 < on.sum() < len(rows) or task == "regression"
+        expected = np.tril((2 * cost * on * rows.T) @ rows)
+        np.testing.assert_allclose(hessian, expected, atol=1e-12 if "float" not in kind else 1e-4, rtol=1e-5)
+
+
+@pytest.mark.parametrize("stride", [1, 3, 16])
+def test_the_answer_is_the_gradient(stride):
+    problem = TASKS["regression"](X, cost=0.7, loss="squared_hinge")
+    kernel = State(problem, None, 0, 1)._kernel
+    w, own = 0.1 * RNG.normal(size=D), np.empty(D)
+    kernel.set_weights(w)
+    lower, upper, distance = kernel.answer(stride, 1)
+    kernel.own(own)
+    residual = (TARGETS - X @ w)[::stride]
+    slack = np.maximum(np.abs(residual) - 0.2, 0.0)
+    assert distance == pytest.approx(w @ w / 2)
+    assert upper == pytest.approx(w @ w / 2 + 0.7 * (slack**2).sum())
+    np.testing.assert_allclose(own, 2 * 0.7 * (slack * np.sign(residual)) @ X[::stride])
+    assert upper - lower == pytest.approx(0.5 * (w - own) @ (w - own))
+
+
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("cost", [0.01, 1.0, 1000.0])
+@pytest.mark.parametrize("task", TASKS)
+def test_same_optimum_as_coordinate_ascent(task, kind, cost, prior, monkeypatch):
+    if prior == "covariance" and task == "binary":
+        prior_ = Prior(covariance=np.eye(D + 1) + 0.5)
+    else:
+        prior_ = PRIORS[prior]
+    problem = TASKS[task](KINDS[kind](X), cost=cost, loss="squared_hinge", prior=prior_)
+    newton = solve(problem, tol=1e-9, random_state=0)
+    assert newton.converged
+    assert newton.n_iter < 40
+    without_newton(monkeypatch)
+    passes = solve(problem, tol=1e-5, max_iter=10**5, random_state=0)
+    assert passes.converged
+    rounding = 1e-12 * passes.upper_bound
+    assert newton.lower_bound <= passes.upper_bound + rounding
+    assert passes.lower_bound <= newton.upper_bound + rounding
+    assert newton.alpha.min() >= 0
+
+
+def test_bounds_on_weights_are_left_to_passes():
+    assert not State(TASKS["binary"](X, loss="squared_hinge", lower=0.0), None, 0, 1)._kernel.smooth
+    assert not State(TASKS["binary"](X, loss="hinge"), None, 0, 1)._kernel.smooth
+    with pytest.raises(ValueError, match="not smooth"):
+        State(TASKS["binary"](X, loss="hinge"), None, 0, 1)._kernel.answer(1, 1)
+
+
+def test_passes_go_on_where_a_step_fails(monkeypatch):
+    problem = TASKS["binary"](X, cost=100.0, loss="squared_hinge")
+    expected = solve(problem, tol=1e-6)
+    monkeypatch.setattr(dualsvm.newton.Newton, "step", lambda self: None)
+    solution = solve(problem, tol=1e-4, max_iter=10**5)
+    assert solution.converged
+    assert solution.lower_bound <= expected.upper_bound
+    assert expected.lower_bound <= solution.upper_bound
+
+
+def test_a_watcher_changes_nothing():
+    for cost in (0.01, 1.0, 1000.0):
+        problem = TASKS["binary"](X, cost=cost, loss="squared_hinge")
+        seen = []
+        watched = solve(problem, tol=1e-6, random_state=0, callback=seen.append)
+        np.testing.assert_array_equal(watched.w, solve(problem, tol=1e-6, random_state=0).w)
+        assert [record.iteration for record in seen] == list(range(1, watched.n_iter + 1))
+
+
+@given(d=st.integers(1, 40), seed=st.integers(0, 10**6))
+def test_symmetric_systems(d, seed):
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(d + 3, d))
+    A = A.T @ A + 0.1 * np.eye(d)
+    b = rng.normal(size=d)
+    x = b.copy()
+    assert _core.solve_symmetric(np.tril(A) + np.triu(np.full((d, d), np.nan), 1), x)
+    np.testing.assert_allclose(A @ x, b, atol=1e-8)
+    A[d // 2, d // 2] *= -1
+    x = b.copy()
+    assert not _core.solve_symmetric(A, x)
+    np.testing.assert_array_equal(x, b)
