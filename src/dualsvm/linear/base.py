@@ -69,7 +69,7 @@ class LinearSVM(CallbackSupportMixin, BaseEstimator):
 
         self._forget()
         if not onward:
-            self._alpha = sp.csr_array(np.vstack([s.alpha.reshape(len(s.alpha), -1).T for s in solutions]))
+            self._alpha = _sparse([s.alpha for s in solutions])
             self._fingerprint = solutions[0].fingerprint
         self._report(problems, solutions, codes)
         done.clear()
@@ -157,12 +157,12 @@ class LinearSVM(CallbackSupportMixin, BaseEstimator):
         self.n_iter_ = sum(s.n_iter for s in solutions)
         shares = []
         for problem, solution in zip(problems, solutions, strict=True):
-            part = problem.mapping.coefficients(solution.alpha, problem.view.n)
-            shares.append(sp.csr_array(part.reshape(len(part), -1).T))
-        self.dual_coef_ = sp.csr_array(sp.vstack(shares, format="csr"))
-        support = np.unique(self.dual_coef_.nonzero()[1])
+            shares.append(problem.mapping.coefficients(solution.alpha, problem.view.n))
+        self.dual_coef_ = _sparse(shares)
+        support = np.zeros(self.dual_coef_.shape[1], dtype=bool)
+        support[self.dual_coef_.indices] = True
         if codes is None:
-            self.n_support_: Any = len(support)
+            self.n_support_: Any = int(support.sum())
         else:
             self.n_support_ = np.bincount(codes[support], minlength=len(self.classes_))
 
@@ -310,6 +310,15 @@ def weights_of(sample_weight: Any, n: int) -> Array:
     if not weights.any():
         raise ValueError("sample_weight must not be zero for every row: at least one must count")
     return weights
+
+
+def _sparse(parts: Sequence[Array]) -> sp.csr_array:
+    """Return arrays of one line for every example, side by side, turned around and without their zeros."""
+    lines = np.vstack([part.reshape(len(part), -1).T for part in parts])
+    kept = lines != 0
+    start = np.zeros(len(lines) + 1, dtype=np.int64)
+    np.cumsum(np.count_nonzero(kept, axis=1), out=start[1:])
+    return sp.csr_array((lines[kept], kept.nonzero()[1], start), shape=lines.shape)
 
 
 def _stacked(weights: list[Array]) -> Array:
