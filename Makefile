@@ -59,6 +59,7 @@ SANITIZED ?= tests/test_kernel.py tests/test_properties.py tests/test_input.py t
 
 .venv/bench: pyproject.toml | .venv/installed
 	$(PIP) install --no-build-isolation ".[bench]"
+	$(PIP) install --no-deps --upgrade --target .venv/multicore "liblinear-multicore>=2.50"  # it, too, says liblinear
 	@touch $@
 
 clean:

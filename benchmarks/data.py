@@ -1,4 +1,4 @@
-"""The sets: real ones from the folder that DUALSVM_DATA names, and a generated one."""
+"""The sets: real ones from the folder that DUALSVM_DATA names, and generated ones."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import csv
 import gzip
 import os
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,17 @@ class MissingDataError(Exception):
 @dataclass(frozen=True)
 class Data:
     name: str
-    X: Any  # C-contiguous array, or canonical CSR matrix with int32; in float32, but for regression
+    X: Any  # C-contiguous array, or canonical CSR matrix with int32; in float32, but where said
     y: np.ndarray  # -1 and 1, classes, or targets
 
+    @property
+    def bytes(self) -> int:
+        """What one pass over X reads."""
+        parts = (self.X.data, self.X.indices, self.X.indptr) if sp.issparse(self.X) else (self.X,)
+        return sum(part.nbytes for part in parts)
 
+
+@lru_cache(maxsize=1)  # rows of one set follow one another
 def load(name: str) -> Data:
     return Data(name, *SETS[name]())
 
@@ -40,6 +48,12 @@ def mnist() -> tuple[Any, np.ndarray]:
     """Even digits against odd ones."""
     X, digit = mnist10()
     return X, np.where(digit % 2 == 0, 1.0, -1.0)
+
+
+def mnist64() -> tuple[Any, np.ndarray]:
+    """The same in float64."""
+    X, y = mnist()
+    return X.astype(np.float64), y
 
 
 def mnist10() -> tuple[Any, np.ndarray]:
@@ -57,6 +71,12 @@ def news20() -> tuple[Any, np.ndarray]:
         X = sp.csr_matrix(entries, shape=(len(y), int(file["shape"][-1])))
     X.sum_duplicates()  # and sorts
     return X, y
+
+
+def news20bin() -> tuple[Any, np.ndarray]:
+    """The first of them against the rest."""
+    X, y = news20()
+    return X, np.where(y == 0, 1.0, -1.0)
 
 
 def housing() -> tuple[Any, np.ndarray]:
@@ -94,13 +114,35 @@ def sparse(n: int = 200_000, d: int = 100_000, words: int = 66, seed: int = 0) -
     return X.astype(np.float32), y
 
 
+def generated(n: int = 500_000, d: int = 90, factors: int = 12, seed: int = 0) -> tuple[Any, np.ndarray]:
+    """A regression in float64 on correlated columns: a few factors and noise; every one, and y, of variance 1.
+
+    The targets are those of a planted w, with noise of Student's t with three degrees of freedom.
+    """
+    rng = np.random.default_rng(seed)
+    X = scale(rng.normal(size=(n, factors)) @ rng.normal(size=(factors, d)) + rng.normal(size=(n, d)))
+    score = X @ rng.normal(size=d)
+    return X, scale(score + 0.5 * score.std() * rng.standard_t(3, n))
+
+
+def small(seed: int, n: int = 500, d: int = 20) -> Data:
+    """A small dense problem in float64: labels of a planted w, with noise on the scores."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    score = X @ rng.normal(size=d)
+    return Data("small", X, np.where(score + 0.5 * score.std() * rng.normal(size=n) > 0, 1.0, -1.0))
+
+
 SETS = {
     "a9a": a9a,
     "mnist": mnist,
+    "mnist64": mnist64,
     "sparse": sparse,
     "mnist10": mnist10,
     "news20": news20,
+    "news20bin": news20bin,
     "housing": housing,
+    "generated": generated,
 }
 
 

@@ -1,15 +1,17 @@
-"""Sweeps, interleaved timing, and the memory of a fit."""
+"""Sweeps, interleaved timing, the speed of the memory, and the memory of a fit."""
 
 from __future__ import annotations
 
 import gc
 import math
 import multiprocessing
+import os
 import statistics
 import time
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from .tasks import Task
 
 @dataclass
 class Run:
+    setting: str
     seconds: float
     cpu: float  # of all threads: on a busy machine steadier than what passed on the clock
     value: float  # what the judge made of the fit
@@ -30,19 +33,24 @@ class Run:
 
 @dataclass
 class Entry:
-    """A solver in the race on one set: its data, the step of its settings it runs at, its runs there."""
+    """A solver in the race to one target: its data, the step of its settings it runs at, its runs there."""
 
     side: Any
     prepared: Any
     task: Task
+    settings: Sequence[float]  # from loose to tight
+    target: float
     judge: Callable[[Fit], float]  # 0 for the optimum, growing with the distance from it
+    threads: int = 1
     step: int = 0
     reached: bool = True
+    given_up: bool = False  # before all settings were tried
     runs: list[Run] = field(default_factory=list)
+    log: list[Run] = field(default_factory=list)  # every run, at whichever setting
 
     @property
     def setting(self) -> str:
-        return str(self.side.option(self.task).format(self.side.settings[self.step]))
+        return str(self.side.option(self.task).format(self.settings[self.step]))
 
     @property
     def seconds(self) -> float:
@@ -59,71 +67,91 @@ class Entry:
 
     def run(self, seed: int) -> Run:
         gc.collect()
-        with threadpool_limits(1):
+        with threadpool_limits(self.threads):
             cpu, clock = time.process_time(), time.perf_counter()
-            fit = self.side.fit(self.prepared, self.side.settings[self.step], self.task, seed)
+            fit = self.side.fit(self.prepared, self.settings[self.step], self.task, seed, self.threads)
             seconds, cpu = time.perf_counter() - clock, time.process_time() - cpu
-        return Run(seconds, cpu, self.judge(fit))
+        self.log.append(Run(self.setting, seconds, cpu, self.judge(fit)))
+        return self.log[-1]
 
     def tighten(self) -> bool:
         """Go on to the next tighter setting; return False, and leave the race, where there is none."""
-        self.reached = self.step + 1 < len(self.side.settings)
+        self.reached = self.step + 1 < len(self.settings)
         self.step += self.reached
         return self.reached
 
 
-def sweep(entry: Entry, target: float, tell: Callable[[str], None], limit: float = math.inf) -> None:
-    """Find the loosest setting that meets the target, which is the fastest; keep its run, or the last one.
+def sweep(
+    entries: list[Entry], tell: Callable[[str], None], limit: Callable[[float], float] = lambda target: math.inf
+) -> None:
+    """Find the loosest setting of one solver that meets each target, which is the fastest; keep its run.
 
-    After a run of more than `limit` seconds of CPU time the search is given up.
+    `entries`: one for each target, from loose to tight. Once a run has taken more CPU time than the `limit` of the
+    tightest target, the search is given up, and the entries that wait keep that run; or else the last one.
     """
-    while True:
-        entry.runs = [entry.run(0)]
-        tell(f"{entry.side.name} {entry.setting}: {entry.seconds:.3g} s, {entry.value:.2g} above the optimum")
-        if entry.value <= target:
+    waiting = entries
+    while waiting:
+        last = waiting[-1]
+        run = last.run(0)
+        tell(f"{last.side.name} {run.setting}: {run.seconds:.3g} s, {run.value:.2g} from the optimum")
+        for entry in waiting:
+            entry.runs = [run]
+        waiting = [entry for entry in waiting if run.value > entry.target]
+        if run.cpu > limit(last.target):
+            for entry in waiting:
+                entry.reached, entry.given_up = False, True
             return
-        if entry.cpu > limit:
-            entry.reached = False
-        elif entry.tighten():
-            continue
-        return
+        waiting = [entry for entry in waiting if entry.tighten()]
 
 
-def race(entries: list[Entry], target: float, repeats: int, limit: float = math.inf) -> None:
-    """Time the entries in turn, round after round, until each has its runs, or has run for `limit` seconds.
+def race(entries: list[Entry], repeats: int) -> None:
+    """Time the entries in turn, round after round, until each has its runs.
 
-    Those are seconds of CPU time, which do not depend on what else runs.
-    An entry that misses the target in a run drops its runs and begins again with the next tighter setting. One that
-    took longer than the limit in the sweep stays with that run.
+    An entry that misses the target in a run drops its runs and begins again with the next tighter setting.
     """
     for entry in entries:
-        slow = bool(entry.runs) and entry.runs[0].cpu > limit
-        entry.runs = entry.runs if slow or not entry.reached else []
-
-    def waits(entry: Entry) -> bool:
-        spent = sum(run.cpu for run in entry.runs)
-        return entry.reached and len(entry.runs) < repeats and (not entry.runs or spent <= limit)
-
-    while waiting := [entry for entry in entries if waits(entry)]:
+        entry.runs = []
+    while waiting := [entry for entry in entries if entry.reached and len(entry.runs) < repeats]:
         for entry in waiting:
             run = entry.run(len(entry.runs))
-            if run.value <= target:
+            if run.value <= entry.target:
                 entry.runs.append(run)
             else:
                 entry.runs = [] if entry.tighten() else [run]
+
+
+@cache
+def bandwidth(threads: int = 1) -> float:
+    """Return the bytes per second that so many threads read: the best of several sums of a large array."""
+    parts = np.array_split(np.ones(64_000_000, dtype=np.float32), threads)
+    seconds = []
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in range(7):
+            clock = time.perf_counter()
+            list(pool.map(np.sum, parts))
+            seconds.append(time.perf_counter() - clock)
+    return sum(part.nbytes for part in parts) / min(seconds)
+
+
+def elsewhere() -> float:
+    """Return the seconds that all cores have spent on anything but this process; nan where Linux does not tell."""
+    counts = Path("/proc/stat")
+    if not counts.is_file():
+        return math.nan
+    user, nice, system, _, _, *more = (int(ticks) for ticks in counts.read_text().split(maxsplit=9)[1:9])
+    return (user + nice + system + sum(more)) / os.sysconf("SC_CLK_TCK") - time.process_time()
 
 
 def memory(entry: Entry) -> tuple[float, float]:
     """Return, in MB, what the prepared data take, and how far a fit rises above that: in a fresh process."""
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn) as process:
-        setting = entry.side.settings[entry.step]
-        return process.submit(_memory, entry.side, setting, entry.task).result()
+        return process.submit(_memory, entry.side, entry.settings[entry.step], entry.task).result()
 
 
 def _memory(side: Any, setting: float, task: Task) -> tuple[float, float]:
     small = sets.Data("small", np.eye(2, dtype=np.float32), np.array([1.0, -1.0]))
-    side.fit(side.prepare(small), side.settings[0], task, 0)  # what is loaded on first use is not the data's
+    side.fit(side.prepare(small), setting, task, 0)  # what is loaded on first use is not the data's
     empty = _status("VmRSS")
     data = sets.load(task.set)
     prepared = side.prepare(data)

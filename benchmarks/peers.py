@@ -2,17 +2,22 @@
 
 name, package   what the table calls it, and the distribution that holds it
 covers(task)    whether it minimises this
+threads         with how many threads it runs a task, given so many; 0 where it takes no part then
 option(task)    how a setting is written
 settings        tolerances or numbers of passes, from loose to tight
 prepare(data)   the data as the solver takes them; not timed
-fit             train on prepared data to a setting; timed
+fit             train on prepared data to a setting, with so many threads; timed
 """
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, version
+from importlib import import_module
+from importlib.metadata import distributions
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +30,8 @@ import dualsvm
 from .data import Data
 from .tasks import Task
 
-GRID = (1.0, 0.5, 0.3, 0.2, 0.1, 0.05, 0.03, 0.02, 0.01, 0.003, 0.001)
+GRID = (1.0, 0.5, 0.3, 0.2, 0.1, 0.05, 0.03, 0.02, 0.01, 0.003, 0.001, 3e-4, 1e-4)
+MULTICORE = Path(sys.prefix) / "multicore"  # where the Makefile puts what bears the name of another package
 
 
 class Fit(NamedTuple):
@@ -40,10 +46,12 @@ class Dualsvm:
     """Problem and solve."""
 
     name, package = "dualsvm", "dualsvm"
-    settings = (1e-3,)
 
     def covers(self, task: Task) -> bool:
         return task.kind == "binary"
+
+    def threads(self, task: Task, given: int) -> int:
+        return given
 
     def option(self, task: Task) -> str:
         return "tol={:g}"
@@ -51,9 +59,9 @@ class Dualsvm:
     def prepare(self, data: Data) -> Data:
         return data
 
-    def fit(self, data: Data, setting: float, task: Task, seed: int, n_jobs: int = 1) -> Fit:
+    def fit(self, data: Data, setting: float, task: Task, seed: int, threads: int = 1) -> Fit:
         problem = dualsvm.Problem.binary(data.X, data.y, cost=task.cost, loss=task.loss)
-        solution = dualsvm.solve(problem, tol=setting, max_iter=100_000, random_state=seed, n_jobs=n_jobs)
+        solution = dualsvm.solve(problem, tol=setting, max_iter=100_000, random_state=seed, n_jobs=threads)
         return Fit(solution.w, solution.lower_bound, solution.upper_bound)
 
 
@@ -63,7 +71,7 @@ class Estimator(Dualsvm):
     def covers(self, task: Task) -> bool:
         return True
 
-    def fit(self, data: Data, setting: float, task: Task, seed: int, n_jobs: int = 1) -> Fit:
+    def fit(self, data: Data, setting: float, task: Task, seed: int, threads: int = 1) -> Fit:
         common: dict[str, Any] = {
             "C": task.cost,
             "loss": task.loss,
@@ -71,7 +79,7 @@ class Estimator(Dualsvm):
             "tol": setting,
             "max_iter": 100_000,
             "random_state": seed,
-            "n_jobs": n_jobs,
+            "n_jobs": threads,
         }
         if task.kind == "regression":
             model = dualsvm.SVMRegressor(epsilon=task.epsilon, **common)
@@ -100,22 +108,27 @@ class Liblinear:
         "squared_epsilon_insensitive": 12,
     }
 
+    more = ""  # options
+
     def covers(self, task: Task) -> bool:
         return task.loss in self.solvers and not (task.kind == "crammer_singer" and task.squared)
+
+    def threads(self, task: Task, given: int) -> int:
+        return 1
+
+    def module(self) -> Any:
+        return import_module("liblinear.liblinearutil")
 
     def option(self, task: Task) -> str:
         return f"-s {4 if task.kind == 'crammer_singer' else self.solvers[task.loss]} -e {{:g}}"
 
     def prepare(self, data: Data) -> Any:
-        from liblinear.liblinearutil import problem
+        return self.module().problem(data.y.astype(np.float64), sp.csr_matrix(data.X))
 
-        return problem(data.y.astype(np.float64), sp.csr_matrix(data.X))
-
-    def fit(self, prepared: Any, setting: float, task: Task, seed: int) -> Fit:
-        from liblinear.liblinearutil import parameter, train
-
+    def fit(self, prepared: Any, setting: float, task: Task, seed: int, threads: int = 1) -> Fit:
         options = f"{self.option(task).format(setting)} -c {task.cost!r} -p {task.epsilon!r} -B -1 -q"
-        model = train(prepared, parameter(options))
+        module = self.module()
+        model = module.train(prepared, module.parameter(options + self.more.format(threads)))
         if task.kind in ("binary", "regression"):
             w = np.ctypeslib.as_array(model.w, (prepared.n,)).copy()
             return Fit(w if task.kind == "regression" else w * model.label[0])  # scores of the class it lists first
@@ -134,6 +147,30 @@ class LiblinearPrimal(Liblinear):
         return task.squared and super().covers(task)
 
 
+class Multicore(Liblinear):
+    """LIBLINEAR's OpenMP build, where it has threads for its solver; elsewhere it is LIBLINEAR."""
+
+    name, package = "multicore", "liblinear-multicore"
+    more = " -m {}"
+
+    def threads(self, task: Task, given: int) -> int:
+        threaded = task.kind != "crammer_singer" and self.solvers[task.loss] in (1, 2, 3, 11)
+        return given if threaded and given > 1 else 0
+
+    def module(self) -> Any:
+        """Return its module, which calls itself liblinear, too, under another name."""
+        name = "liblinear_multicore"
+        if name not in sys.modules:
+            spec = spec_from_file_location(name, MULTICORE / "liblinear" / "__init__.py")
+            assert spec
+            sys.modules[name] = module_from_spec(spec)
+        return import_module(f"{name}.liblinearutil")
+
+
+class MulticorePrimal(Multicore, LiblinearPrimal):
+    name = "multicore primal"
+
+
 class LinearSVC:
     """scikit-learn's copy of LIBLINEAR.
 
@@ -148,13 +185,16 @@ class LinearSVC:
     def covers(self, task: Task) -> bool:
         return task.kind != "regression" and not (task.kind == "crammer_singer" and task.squared)
 
+    def threads(self, task: Task, given: int) -> int:
+        return 1
+
     def option(self, task: Task) -> str:
         return "tol={:g}"
 
     def prepare(self, data: Data) -> Any:
         return sp.csr_matrix(data.X, dtype=np.float64), data.y
 
-    def fit(self, prepared: Any, setting: float, task: Task, seed: int) -> Fit:
+    def fit(self, prepared: Any, setting: float, task: Task, seed: int, threads: int = 1) -> Fit:
         model = self.model(task).set_params(
             loss=task.loss,
             dual=self.dual,
@@ -212,6 +252,9 @@ class SGDClassifier:
     def covers(self, task: Task) -> bool:
         return task.kind in ("binary", "ovr")
 
+    def threads(self, task: Task, given: int) -> int:
+        return given if task.kind == "ovr" else 1
+
     def option(self, task: Task) -> str:
         return "max_iter={:g}"
 
@@ -220,7 +263,7 @@ class SGDClassifier:
         square = float(X.multiply(X).sum(axis=1).max())
         return X if X.nnz < 0.5 * np.prod(X.shape) else data.X, data.y, square
 
-    def fit(self, prepared: Any, setting: int, task: Task, seed: int) -> Fit:
+    def fit(self, prepared: Any, setting: int, task: Task, seed: int, threads: int = 1) -> Fit:
         X, y, square = prepared
         model = self.model(task).set_params(
             loss=task.loss,
@@ -231,6 +274,8 @@ class SGDClassifier:
             average=self.averaged or task.squared,
             random_state=seed,
         )
+        if task.kind == "ovr":
+            model.set_params(n_jobs=threads)
         if task.squared:
             model.set_params(learning_rate="invscaling", eta0=0.5 / square, power_t=0.25)
         return Fit(_trained(model, (X, y)))
@@ -261,13 +306,16 @@ class Snap:
     def covers(self, task: Task) -> bool:
         return task.kind in ("binary", "ovr")
 
+    def threads(self, task: Task, given: int) -> int:
+        return given
+
     def option(self, task: Task) -> str:
         return "tol={:g}"
 
     def prepare(self, data: Data) -> Any:
-        return data.X, data.y
+        return data.X.astype(np.float32, copy=False), data.y
 
-    def fit(self, prepared: Any, setting: float, task: Task, seed: int) -> Fit:
+    def fit(self, prepared: Any, setting: float, task: Task, seed: int, threads: int = 1) -> Fit:
         from snapml import SupportVectorMachine
 
         model = SupportVectorMachine(
@@ -276,11 +324,55 @@ class Snap:
             fit_intercept=False,
             tol=setting,
             max_iter=20_000,
-            n_jobs=1,
+            n_jobs=threads,
             random_state=seed,
         )
         model.fit(*prepared)
         return Fit(_weights(np.atleast_2d(model.coef_)))
+
+
+class ReHLine:
+    """ReHLine: 1/2 |w|^2 + sum_li relu(u_li x_i'w + v_li) + 1/2 sum_li relu(s_li x_i'w + t_li)^2.
+
+    It reads float64; zeros are left out beforehand where they are many. Its tolerance is a relative gap.
+    """
+
+    name, package = "rehline", "rehline"
+    settings = (0.1, 0.03, 0.01, 0.003, 0.001, 3e-4, 1e-4, 3e-5, 1e-5, 1e-6)
+
+    def covers(self, task: Task) -> bool:
+        return task.kind != "crammer_singer"
+
+    def threads(self, task: Task, given: int) -> int:
+        return 1
+
+    def option(self, task: Task) -> str:
+        return "tol={:g}"
+
+    def prepare(self, data: Data) -> Any:
+        X = sp.csr_matrix(data.X, dtype=np.float64)
+        return X if X.nnz < 0.5 * np.prod(X.shape) else data.X.astype(np.float64, copy=False), data.y
+
+    def fit(self, prepared: Any, setting: float, task: Task, seed: int, threads: int = 1) -> Fit:
+        X, y = prepared
+        if task.kind == "regression":
+            slopes, offsets = [np.outer([1.0, -1.0], np.ones(len(y)))], np.array([-y, y]) - task.epsilon
+        else:
+            signs = [y] if task.kind == "binary" else [np.where(y == value, 1.0, -1.0) for value in np.unique(y)]
+            slopes, offsets = [-sign[None] for sign in signs], np.ones((1, len(y)))
+        return Fit(_weights(np.array([self.weights(X, slope, offsets, setting, task, seed) for slope in slopes])))
+
+    def weights(self, X: Any, slope: np.ndarray, offset: np.ndarray, tol: float, task: Task, seed: int) -> np.ndarray:
+        """Return the w for the losses of relu(slope x'w + offset)."""
+        from rehline import ReHLine_solver
+
+        common = {"tol": tol, "max_iter": 20_000, "verbose": 0, "coordinate_seed": seed}
+        if not task.squared:
+            return ReHLine_solver(X, U=task.cost * slope, V=task.cost * offset, **common).beta
+        root = np.sqrt(2.0 * task.cost)
+        none = np.empty((0, 0))
+        whole = np.full_like(slope, np.inf)
+        return ReHLine_solver(X, none, none, Tau=whole, S=root * slope, T=root * offset, **common).beta
 
 
 def _trained(model: Any, prepared: Any) -> np.ndarray:
@@ -295,7 +387,5 @@ def _weights(coef: np.ndarray) -> np.ndarray:
 
 def installed(side: Any) -> str | None:
     """Return the version of a solver's package, None where it is not installed."""
-    try:
-        return version(side.package)
-    except PackageNotFoundError:
-        return None
+    found = distributions(name=side.package, path=[*sys.path, str(MULTICORE)])
+    return next((package.version for package in found), None)

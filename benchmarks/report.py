@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 from collections.abc import Sequence
@@ -28,27 +29,26 @@ def times(entry: dict[str, Any]) -> list[str]:
     return [f"{entry['seconds']:.3f}", f"({min(seconds):.3f}-{max(seconds):.3f})"]
 
 
+def ratios(ours: dict[str, Any], peer: dict[str, Any]) -> list[str]:
+    """Return peer / ours by the clock and by CPU time, or why there is none."""
+    if not ours["reached"]:
+        return ["ours missed"]
+    if not (peer["reached"] or peer["given_up"]):
+        return ["missed"]
+    pairs = [peer[clock] / ours[clock] for clock in ("seconds", "cpu")]
+    return [f"{ratio:.2f}" if peer["reached"] else f"> {math.floor(ratio)}" for ratio in pairs]
+
+
 def against(ours: dict[str, Any], peer: dict[str, Any]) -> list[str]:
-    ratios = [f"{peer[clock] / ours[clock]:.2f}" for clock in ("seconds", "cpu")]
-    if not (ours["reached"] and peer["reached"]):
-        ratios = ["missed" if ours["reached"] else "ours missed"]
-    return [peer["solver"], peer["setting"], *times(peer), f"{peer['value']:.1e}", *ratios]
-
-
-def compare(head: list[str], entries: list[dict[str, Any]]) -> list[list[str]]:
-    """Return the lines of one contest: ours after its head, and a line for every peer."""
-    ours, *others = entries
-    head = [*head, *times(ours), f"{ours['value']:.1e}"]
-    blank = [""] * len(head)
-    return [(blank if k else head) + (against(ours, peer) if peer else []) for k, peer in enumerate(others or [None])]
-
-
-COMPARED = ["ours s", "", "gap", "peer", "setting", "peer s", "", "above", "ratio", "cpu"]  # what compare adds
-LEFT = {1, 3, 4, 6}  # of those, flush left
+    return [peer["solver"], peer["setting"], *times(peer), f"{peer['value']:.1e}", *ratios(ours, peer)]
 
 
 def table(lines: list[list[str]], left: set[int]) -> None:
     width = [max(len(line[k]) for line in lines if k < len(line)) for k in range(len(lines[0]))]
     for line in lines:
-        cells = [f"{c:<{width[k]}}" if k in left else f"{c:>{width[k]}}" for k, c in enumerate(line)]
-        print("  ".join(cells).rstrip())
+        row(line, width, left)
+
+
+def row(cells: list[str], width: Sequence[int], left: set[int]) -> None:
+    padded = [f"{c:<{width[k]}}" if k in left else f"{c:>{width[k]}}" for k, c in enumerate(cells)]
+    print("  ".join(padded).rstrip(), flush=True)

@@ -18,6 +18,7 @@ class Task:
     loss: str  # as the estimators name it
     cost: float = 1.0
     epsilon: float = 0.0  # of a regression
+    targets: tuple[float, ...] = (1e-3,)  # relative distances from the optimum, from loose to tight
 
     @property
     def squared(self) -> bool:
@@ -26,7 +27,8 @@ class Task:
     @property
     def name(self) -> str:
         kind = {"crammer_singer": "-cs", "ovr": "-ovr"}.get(self.kind, "")
-        return f"{self.set}{kind}-{self.loss}"
+        cost = "" if self.cost == 1.0 else f"-C{self.cost:g}"
+        return f"{self.set}{kind}-{self.loss}{cost}"
 
 
 def objective(task: Task, data: Data, w: np.ndarray) -> float:
