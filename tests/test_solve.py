@@ -5,7 +5,6 @@ import re
 import signal
 import subprocess
 import sys
-from dataclasses import astuple
 
 import joblib
 import numpy as np
@@ -36,7 +35,7 @@ def test_being_watched_changes_nothing(capsys):
     watched = solve(large(), tol=1e-4, random_state=0, callback=lambda _: None, verbose=1)
     np.testing.assert_array_equal(alone.w, watched.w)
     np.testing.assert_array_equal(alone.alpha, watched.alpha)
-    assert [astuple(r)[:-1] for r in alone.history] == [astuple(r)[:-1] for r in watched.history]
+    assert [r[:-1] for r in alone.history] == [r[:-1] for r in watched.history]
     assert capsys.readouterr().out
 
 
@@ -185,7 +184,7 @@ def test_verbose_2_prints_every_record(capsys):
     assert title.split() == ["pass", "visited", "active", "lower", "upper", "gap", "seconds"]
     for line, record in zip(lines, solution.history, strict=True):
         printed = [float(word) for word in line.split()]
-        iteration, explored, active, lower, upper, _, seconds = astuple(record)
+        iteration, explored, active, lower, upper, _, seconds = record
         expected = iteration, explored, active, lower, upper, record.gap, seconds
         assert printed == pytest.approx(expected, rel=0.01, abs=1e-3)
 

@@ -82,12 +82,15 @@ class Rows:
 
     def mean_square(self, variance: Array | None = None) -> float:
         """Return the mean of ``x' S x`` over some of the rows, S the diagonal of a variance of shape (width,)."""
-        some = self.matrix[:: max(1, self.n // _SOME)].astype(np.float64)
-        squares = some.multiply(some).tocsr() if sp.issparse(some) else some**2
         d = self.matrix.shape[1]
         s = np.ones(self.width) if variance is None else variance
         constant = self.bias**2 * s[d] if self.bias != 0 else 0.0
-        return float((squares @ s[:d]).mean() + constant)
+        if sp.issparse(self.matrix):
+            some = slice(None, None, max(1, self.matrix.nnz // (_SOME * 10)))
+            squares = np.square(self.matrix.data[some], dtype=np.float64) * s[self.matrix.indices[some]]
+            return float(squares.mean() * (self.matrix.nnz / self.n) + constant) if len(squares) else float(constant)
+        some = np.square(self.matrix[:: max(1, self.n // _SOME)], dtype=np.float64)
+        return float((some @ s[:d]).mean() + constant)
 
     def times(self, right: Array) -> Rows:
         """Return the rows, constant feature included, times a matrix: dense float64 rows."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import astuple, dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,8 +51,7 @@ class Certificate(NamedTuple):
         return relative_gap(self.lower_bound, self.upper_bound)
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """One pass of a solve.
 
     Attributes
@@ -97,7 +96,7 @@ class Record:
     @classmethod
     def from_table(cls, table: Array) -> list[Record]:
         """Return the records whose fields are the columns of a table."""
-        lines = table.reshape(-1, len(fields(cls))).tolist()
+        lines = table.reshape(-1, len(cls._fields)).tolist()
         return [cls(int(line[0]), int(line[1]), int(line[2]), *line[3:]) for line in lines]
 
 
@@ -207,7 +206,7 @@ class Solution:
         True
         """
         meta = {name: getattr(self, name) for name in _META}
-        table = np.array([astuple(r) for r in self.history], dtype=np.float64)
+        table = np.array(self.history, dtype=np.float64)
         arrays = {"w": self.w, "alpha": self.alpha, "history": table}
         if self.ids is not None:
             arrays["ids"] = self.ids

@@ -363,15 +363,16 @@ class _Run:
 
     def optimize(self, max_passes: int, goal: float) -> bool:
         """Run passes; return whether there was anything to visit."""
-        before = self._elapsed()
+        before, n_iter, known = self._elapsed(), self.n_iter, self.lower
         self.certified = False
         passes = self.state.optimize(max_passes, goal)
         for visited, awake, lower, estimate, seconds in passes:
             before += seconds
+            n_iter += 1
             self.visits += visited
             self.all_visits += visited
-            lower = self.lower if self.pull.kappa > 0 else max(self.lower, lower)
-            self.history.append(Record(self.n_iter + 1, visited, awake, lower, self.upper, estimate, before))
+            lower = known if self.pull.kappa > 0 else max(known, lower)
+            self.history.append(Record(n_iter, visited, awake, lower, self.upper, estimate, before))
         return bool(passes)
 
     @property
@@ -491,6 +492,8 @@ def _keys(*many: Array) -> list[Array]:
 
 def as_seed(random_state: Any) -> int:
     """Return the seed that a random state gives."""
+    if type(random_state) is int and 0 <= random_state < 2**31:
+        return random_state
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**31 - 1))
     return int(check_random_state(random_state).randint(2**31 - 1))

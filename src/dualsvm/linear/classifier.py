@@ -174,8 +174,8 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
         self : SVMClassifier
         """
         X, y = self._more_of(X, y, onward=False)
-        check_classification_targets(y)
-        classes, codes = np.unique(y, return_inverse=True)
+        classes = _classes_of(y)
+        codes = np.searchsorted(classes, y)
         if len(classes) < 2:
             raise ValueError(
                 f"y holds one class only, {classes[0]!r}: at least 2 classes are needed (n_samples={X.shape[0]})"
@@ -183,8 +183,7 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
         if not np.array_equal(classes, getattr(self, "classes_", classes)):
             self._forget()  # dual variables of other classes are no start
         self.classes_ = classes
-        weight = compute_class_weight(self.class_weight, classes=classes, y=y)
-        return self._classify(X, y, codes, weight[codes], sample_weight, margin)
+        return self._classify(X, y, codes, y, sample_weight, margin)
 
     @learning
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, margin: Any = None) -> Self:
@@ -221,18 +220,16 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
                 f"class_weight={self.class_weight!r} needs all examples at once: give partial_fit a dict instead"
             )
         X, y = self._more_of(X, y, onward=True)
-        check_classification_targets(y)
-        present = np.unique(y)
-        if strange := [label for label in present.tolist() if label not in known.tolist()]:
+        if strange := [label for label in _classes_of(y).tolist() if label not in known.tolist()]:
             raise ValueError(f"y holds classes that are not among {known.tolist()}: {strange}")
         self.classes_ = known
         codes = np.searchsorted(known, y)
-        weight = compute_class_weight(self.class_weight, classes=known, y=known)
-        return self._classify(X, y, codes, weight[codes], sample_weight, margin, onward=True)
+        return self._classify(X, y, codes, known, sample_weight, margin, onward=True)
 
     def _classify(
-        self, X: Any, y: Array, codes: Array, weight: Array, sample_weight: Any, margin: Any, onward: bool = False
+        self, X: Any, y: Array, codes: Array, typical: Array, sample_weight: Any, margin: Any, onward: bool = False
     ) -> Self:
+        """Learn from rows and their classes; `typical`: labels, as frequent as class_weight takes them to be."""
         n, k = X.shape[0], len(self.classes_)
         if not isinstance(self.multi_class, str) or self.multi_class not in ("crammer_singer", "ovr"):
             raise ValueError(f'multi_class must be "crammer_singer" or "ovr", got {self.multi_class!r}')
@@ -240,10 +237,14 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
             raise ValueError(f'rescaling must be "margin" or "slack", got {self.rescaling!r}')
         if self.multi_class == "ovr" and k > 2 and self.class_loss is not None:
             raise ValueError('class_loss does not apply to multi_class="ovr": every class is told from the rest')
-        if (weight < 0).any() or not weight.any():
-            raise ValueError("class_weight must not be negative, nor 0 for every class")
+        cost = self._cost(sample_weight, n)
+        if self.class_weight is not None:
+            weight = compute_class_weight(self.class_weight, classes=self.classes_, y=typical)[codes]
+            if (weight < 0).any() or not weight.any():
+                raise ValueError("class_weight must not be negative, nor 0 for every class")
+            cost = cost * weight
         common: dict[str, Any] = {
-            "cost": self._cost(sample_weight, n) * weight,
+            "cost": cost,
             "loss": self.loss,
             "intercept": self._bias(),
         }
@@ -313,3 +314,13 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
         scores = self.decision_function(X)
         codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[codes])
+
+
+def _classes_of(y: Array) -> Array:
+    """Return the classes among labels, sorted, if they can be classes."""
+    if y.dtype.kind not in "biufUS":
+        check_classification_targets(y)
+    classes = np.unique(y)
+    if y.dtype.kind == "f" and not (classes == np.floor(classes)).all():
+        check_classification_targets(y)  # knows what to say of them
+    return classes

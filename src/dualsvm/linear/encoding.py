@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple
 from typing import Any
 
 import numpy as np
@@ -33,7 +32,7 @@ def encode(value: Any, name: str, arrays: dict[str, Array]) -> Any:
             arrays[f"{name}.{part}"] = getattr(value.tocsr(), part)
         return {"sparse": name, "shape": list(value.shape)}
     if isinstance(value, list) and value and all(isinstance(part, Record) for part in value):
-        arrays[name] = np.array([astuple(part) for part in value], dtype=np.float64)
+        arrays[name] = np.array(value, dtype=np.float64)
         return {"records": name}
     array = np.asarray(value)
     if array.dtype == object and array.ndim == 1 and all(isinstance(part, str) for part in array):
