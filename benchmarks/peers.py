@@ -362,7 +362,9 @@ class ReHLine:
             slopes, offsets = [-sign[None] for sign in signs], np.ones((1, len(y)))
         return Fit(_weights(np.array([self.weights(X, slope, offsets, setting, task, seed) for slope in slopes])))
 
-    def weights(self, X: Any, slope: np.ndarray, offset: np.ndarray, passes: int, task: Task, seed: int) -> np.ndarray:
+    def weights(
+        self, X: Any, slope: np.ndarray, offset: np.ndarray, passes: int, task: Task, seed: int
+    ) -> np.ndarray:
         """Return the w for the losses of relu(slope x'w + offset)."""
         from rehline import ReHLine_solver
 

@@ -8,9 +8,13 @@
 
 namespace dualsvm {
 
+/// What a visit finds of an example.
+enum class Find : std::uint8_t { gain, little, rest };
+
 /// Who is visited when. An example with something to gain is due in the next pass; one that rests at a bound
-/// is left alone for about 2, 4, 8, ... 64 passes, longer each time that it is found resting. This is shrinking
-/// that undoes itself: nobody is away for long, and a visit that finds a gain ends the naps at once.
+/// is left alone for about 2, 4, 8, ... 64 passes, longer each time that it is found resting, and one with little to
+/// gain for up to 8. This is shrinking that undoes itself: nobody is away for long, and a visit that finds a gain
+/// ends the naps at once.
 class Calendar {
 public:
     void reset(const std::vector<std::uint32_t>& examples, std::size_t n) {
@@ -33,16 +37,17 @@ public:
         }
     }
 
-    void enter(std::uint32_t example, bool rests, Random& random) {
+    void enter(std::uint32_t example, Find find, Random& random) {
         std::uint8_t& naps = naps_[example];
-        naps = rests ? std::uint8_t(naps < kLongest ? naps + 1 : kLongest) : std::uint8_t(0);
+        const std::uint8_t most = find == Find::gain ? 0 : find == Find::little ? kShort : kLongest;
+        naps = naps < most ? std::uint8_t(naps + 1) : most;
         std::uint32_t passes = std::uint32_t(1) << naps;
         if (passes > 2) passes -= random.below(passes / 4 + 1);  // so that not all come back at once
         page(passes).push_back(example);
     }
 
 private:
-    static constexpr std::uint8_t kLongest = 6;
+    static constexpr std::uint8_t kShort = 3, kLongest = 6;
     std::vector<std::uint32_t>& page(std::size_t ahead) { return pages_[(today_ + ahead) % pages_.size()]; }
 
     std::array<std::vector<std::uint32_t>, (1u << kLongest) + 1> pages_;

@@ -59,6 +59,7 @@ struct Group {
         t.mass.resize(std::size_t(largest + 1));
         return t;
     }
+    DUALSVM_AHEAD void soon(Index i) const { prefetch(start + i, 1); }
     DUALSVM_AHEAD void ahead(Index i) const { rows.ahead(member[start[i]]); }
 
     Look look(Index i, const double* w, Scratch& t) const {

@@ -70,6 +70,7 @@ struct Lists {
         t.z.resize(std::size_t(n_weights()));
         return t;
     }
+    DUALSVM_AHEAD void soon(Index i) const { prefetch(start + i, 1); }
     DUALSVM_AHEAD void ahead(Index i) const { rows.ahead(member[start[i]]); }
 
     Look look(Index i, const double* w, Scratch& t) const {

@@ -57,10 +57,11 @@ struct Multiclass {
         const std::vector<double> zeros(n);
         return {zeros, zeros, zeros, zeros, std::vector<Index>(n)};
     }
-    DUALSVM_AHEAD void ahead(Index i) const {
+    DUALSVM_AHEAD void soon(Index i) const {
         prefetch(&alpha[i * classes], 1);
-        rows.ahead(i);
+        rows.soon(i);
     }
+    DUALSVM_AHEAD void ahead(Index i) const { rows.ahead(i); }
 
     Look look(Index i, const double* w, Scratch& t) const {
         double* g = t.g.data();

@@ -45,14 +45,22 @@ struct Tally {
     }
 };
 
-/// Some examples, and room to say of each whether it rests: whether it had nothing to gain.
+/// Some examples, and room to say what was found of each; a part of the gap up to `little` is little to gain.
 struct Visits {
     const std::uint32_t* examples;
-    char* rests;
+    Find* finds;
     std::size_t n;
+    double little;
 };
 
+constexpr double kLittle = 0.3;    // times the mean part of the gap in the last pass: little to gain
 constexpr std::size_t kAhead = 4;  // how many visits ahead a row is asked for
+
+template <class Block>
+DUALSVM_AHEAD void look_ahead(const Block& block, const Visits& visits, std::size_t p) {
+    if (p + 2 * kAhead < visits.n) block.soon(visits.examples[p + 2 * kAhead]);
+    if (p + kAhead < visits.n) block.ahead(visits.examples[p + kAhead]);
+}
 
 /// Visits examples in the given order, each time raising the dual over the block as far as it goes.
 template <class Block>
@@ -60,11 +68,11 @@ inline Tally sweep_loop(Block& block, typename Block::Scratch& scratch, const Vi
                         double sigma) {
     Tally tally;
     for (std::size_t p = 0; p < visits.n; ++p) {
-        if (p + kAhead < visits.n) block.ahead(visits.examples[p + kAhead]);
+        look_ahead(block, visits, p);
         const std::uint32_t i = visits.examples[p];
         const Look look = block.look(i, weights.w, scratch);
         tally.gap += look.gap;
-        visits.rests[p] = !(look.violation > 0);
+        visits.finds[p] = !(look.violation > 0) ? Find::rest : look.gap <= visits.little ? Find::little : Find::gain;
         if (look.violation > 0) tally.linear += block.step(i, weights, sigma, scratch);
     }
     return tally;
@@ -87,14 +95,14 @@ inline Tally inspect_loop(Block& block, typename Block::Scratch& scratch, const 
                           const Weights& u, bool answer) {
     Tally tally;
     for (std::size_t p = 0; p < visits.n; ++p) {
-        if (p + kAhead < visits.n) block.ahead(visits.examples[p + kAhead]);
+        look_ahead(block, visits, p);
         const std::uint32_t i = visits.examples[p];
         const Look look = block.look(i, w, scratch);
         tally.loss += look.loss;
         if constexpr (Smooth<Block>)
             if (answer) block.answer(i, scratch);
         tally.linear += block.linear(i);
-        visits.rests[p] = !(look.violation > 0);
+        visits.finds[p] = look.violation > 0 ? Find::gain : Find::rest;
         block.deposit(i, u, scratch);
     }
     return tally;
@@ -134,7 +142,7 @@ public:
             calendar_.turn(due);
             if (due.empty()) break;
             random_.shuffle(due);
-            rests_.resize(due.size());
+            finds_.resize(due.size());
             const std::size_t shares = shares_of(due, threads);
             const Tally tally = shares > 1 ? sweep_shares(due, shares) : sweep(due);
             linear_ += tally.linear;
@@ -142,6 +150,7 @@ public:
             const double lower = dual();
             const double whole = drawn() && scale_ > 0 ? scale_ : std::abs(lower + tally.gap);
             const double estimate = tally.gap / std::max(whole, std::numeric_limits<double>::min());
+            little_ = drawn() ? -1.0 : kLittle * tally.gap / double(due.size());
             const std::int64_t awake = note(due);
             const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
             passes.push_back({std::int64_t(due.size()), awake, lower, estimate, took.count()});
@@ -243,7 +252,7 @@ private:
         std::vector<std::vector<double>> sums(shares, std::vector<double>(v_.size()));
         std::vector<Tally> tallies(shares);
         auto scratches = scratch(shares);
-        rests_.resize(examples.size());
+        finds_.resize(examples.size());
         parallel(shares, [&](std::size_t t) {
             const auto run = wide() ? inspect_wide<Block> : inspect_loop<Block>;
             double* u = sums[t].data();
@@ -286,15 +295,15 @@ private:
     /// The share of thread t among `shares`, with room for its notes.
     Visits share(const std::vector<std::uint32_t>& examples, std::size_t t, std::size_t shares) {
         const std::size_t from = examples.size() * t / shares, to = examples.size() * (t + 1) / shares;
-        return {examples.data() + from, rests_.data() + from, to - from};
+        return {examples.data() + from, finds_.data() + from, to - from, little_};
     }
 
     /// Enters into the calendar what was found of these examples; returns how many have something to gain.
     std::int64_t note(const std::vector<std::uint32_t>& examples) {
         std::int64_t awake = 0;
         for (std::size_t p = 0; p < examples.size(); ++p) {
-            calendar_.enter(examples[p], rests_[p], random_);
-            awake += !rests_[p];
+            calendar_.enter(examples[p], finds_[p], random_);
+            awake += finds_[p] != Find::rest;
         }
         return awake;
     }
@@ -345,7 +354,8 @@ private:
     bool foreign_ = false;                 // they came from outside
     std::vector<std::uint32_t> examples_;  // all that cost something
     Calendar calendar_;
-    std::vector<char> rests_;
+    std::vector<Find> finds_;
+    double little_ = -1;  // what the calendar takes for little to gain, in the present pass
     double linear_ = 0;
     std::vector<double> counted_;  // what the Hessian counts the examples with
 };

@@ -10,6 +10,7 @@
 //   dot(i, w) = w.x_i      add(i, a, weights): v += a S x_i      norm(i, s) = x_i' S x_i
 //   inner(i, j, s) = x_i' S x_j      each(i, f): f(k, x_ik) wherever x_ik is not 0
 //   merge(i, j, f): f(k, x_ik, x_jk) for every k that either row stores      fold(i, j, f): the sum of those
+//   soon(i), ahead(i): ask for what will be read, first for where row i lies and a little later for the row
 // `bias`, where it is not zero, is the value of a constant feature behind the last stored column.
 
 namespace dualsvm {
@@ -130,6 +131,7 @@ struct Dense {
         return bias != 0 ? sum + f(d, bias, bias) : sum;
     }
 
+    DUALSVM_AHEAD void soon(Index) const {}
     DUALSVM_AHEAD void ahead(Index i) const { prefetch(row(i), d * Index(sizeof(T))); }
 };
 
@@ -210,6 +212,7 @@ struct Csr {
         return sum;
     }
 
+    DUALSVM_AHEAD void soon(Index i) const { prefetch(start + i, 1); }
     DUALSVM_AHEAD void ahead(Index i) const {
         const Index nonzeros = Index(start[i + 1]) - Index(start[i]);
         prefetch(x + start[i], nonzeros * Index(sizeof(T)));
@@ -250,6 +253,7 @@ struct Difference {
             if (a != b) f(k, a - b);
         });
     }
+    DUALSVM_AHEAD void soon(Index i) const { prefetch(pair + 2 * i, 1); }
     DUALSVM_AHEAD void ahead(Index i) const {
         rows.ahead(better(i));
         rows.ahead(worse(i));

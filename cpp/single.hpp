@@ -35,10 +35,11 @@ struct Single {
     double cost(Index i) const { return at[i].cost; }
     double side(Index i) const { return sign ? double(sign[i]) : 1.0; }
     Scratch scratch() const { return {}; }
-    DUALSVM_AHEAD void ahead(Index i) const {
+    DUALSVM_AHEAD void soon(Index i) const {
         prefetch(&at[i], 1);
-        rows.ahead(i);
+        rows.soon(i);
     }
+    DUALSVM_AHEAD void ahead(Index i) const { rows.ahead(i); }
 
     Look look(Index i, const double* w, Scratch& t) const {
         const Coordinate& c = at[i];

@@ -35,10 +35,11 @@ struct TwoSided {
     Index n_alpha() const { return 2 * size(); }
     double cost(Index i) const { return at[i].cost; }
     Scratch scratch() const { return {}; }
-    DUALSVM_AHEAD void ahead(Index i) const {
+    DUALSVM_AHEAD void soon(Index i) const {
         prefetch(&at[i], 1);
-        rows.ahead(i);
+        rows.soon(i);
     }
+    DUALSVM_AHEAD void ahead(Index i) const { rows.ahead(i); }
 
     Look look(Index i, const double* w, Scratch& t) const {
         const Coordinate& c = at[i];

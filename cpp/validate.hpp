@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -39,23 +40,38 @@ enum class CsrCheck : int { canonical = 0, not_canonical = 1, broken = 2 };
 /// Whether the row starts and the columns describe a matrix (else broken), and whether the columns of every row
 /// increase (else not canonical).
 template <class I>
-CsrCheck check_csr(const I* start, std::size_t n_starts, const I* column, std::size_t n_columns_stored,
-                   std::int64_t n_columns) {
+inline CsrCheck check_csr_loop(const I* start, std::size_t n_starts, const I* column, std::size_t n_columns_stored,
+                               std::int64_t n_columns) {
     if (n_starts == 0 || start[0] != 0) return CsrCheck::broken;
     for (std::size_t i = 1; i < n_starts; ++i)
         if (start[i] < start[i - 1]) return CsrCheck::broken;
     if (std::size_t(start[n_starts - 1]) > n_columns_stored) return CsrCheck::broken;
+    const I last = I(std::min<std::int64_t>(n_columns - 1, std::numeric_limits<I>::max()));
     bool canonical = true;
     for (std::size_t i = 1; i < n_starts; ++i) {
-        I last = -1;
-        for (I p = start[i - 1]; p < start[i]; ++p) {
-            const I k = column[p];
-            if (k < 0 || std::int64_t(k) >= n_columns) return CsrCheck::broken;
-            canonical &= k > last;
-            last = k;
-        }
+        const I* row = column + start[i - 1];
+        const std::int64_t n = std::int64_t(start[i]) - std::int64_t(start[i - 1]);
+        int outside = 0, falls = 0;
+#pragma omp simd reduction(| : outside)
+        for (std::int64_t p = 0; p < n; ++p) outside |= (row[p] < 0) | (row[p] > last);
+#pragma omp simd reduction(| : falls)
+        for (std::int64_t p = 1; p < n; ++p) falls |= row[p] <= row[p - 1];
+        if (outside) return CsrCheck::broken;
+        canonical &= !falls;
     }
     return canonical ? CsrCheck::canonical : CsrCheck::not_canonical;
+}
+
+template <class I>
+DUALSVM_WIDE CsrCheck check_csr_wide(const I* start, std::size_t n_starts, const I* column,
+                                     std::size_t n_columns_stored, std::int64_t n_columns) {
+    return check_csr_loop(start, n_starts, column, n_columns_stored, n_columns);
+}
+
+template <class I>
+CsrCheck check_csr(const I* start, std::size_t n_starts, const I* column, std::size_t n_columns_stored,
+                   std::int64_t n_columns) {
+    return (wide() ? check_csr_wide<I> : check_csr_loop<I>)(start, n_starts, column, n_columns_stored, n_columns);
 }
 
 }  // namespace dualsvm

@@ -87,11 +87,8 @@ def test_the_answer_is_the_gradient(stride):
 @pytest.mark.parametrize("cost", [0.01, 1.0, 1000.0])
 @pytest.mark.parametrize("task", TASKS)
 def test_same_optimum_as_coordinate_ascent(task, kind, cost, prior, monkeypatch):
-    if prior == "covariance" and task == "binary":
-        prior_ = Prior(covariance=np.eye(D + 1) + 0.5)
-    else:
-        prior_ = PRIORS[prior]
-    problem = TASKS[task](KINDS[kind](X), cost=cost, loss="squared_hinge", prior=prior_)
+    own = Prior(covariance=np.eye(D + 1) + 0.5) if (task, prior) == ("binary", "covariance") else PRIORS[prior]
+    problem = TASKS[task](KINDS[kind](X), cost=cost, loss="squared_hinge", prior=own)
     newton = solve(problem, tol=1e-9, random_state=0)
     assert newton.converged
     assert newton.n_iter < 40

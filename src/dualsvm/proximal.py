@@ -11,7 +11,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from .checks import Array
 from .problem import Problem
 from .progress import View, Watcher
 from .solution import Record, Solution, dual, feasible, primal, relative_gap
-from .solve import State, as_seed, match, pursue
+from .solve import State, match, pursue
 
 _COARSE = 0.1  # solve a narrow problem to this part of the gap so far, or to less where that brings too little
 _FINEST = 1e-14
@@ -31,7 +30,7 @@ def pursue_wide(
     tol: float,
     max_iter: int,
     start: Solution | None,
-    random_state: Any,
+    seed: int,
     n_jobs: int | None,
     watchers: Sequence[Watcher] = (),
     single_precision: bool = False,
@@ -49,7 +48,6 @@ def pursue_wide(
         narrow.covariance = variance
         wide = np.broadcast_to(np.diag(variance) != np.diag(problem.covariance), problem.weight_shape)
     centre = np.zeros(problem.weight_shape) if problem.mean is None else problem.mean
-    seed = as_seed(random_state)
     relay = _Relay(problem, watchers)
     inner, status = _COARSE, ""
     if start is not None and relay.begin_from(start, single_precision):
@@ -143,8 +141,7 @@ class _Relay(Watcher):
         return relative_gap(self.lower, self.upper) if np.isfinite(self.upper) else np.inf
 
     def _as_wide(self, record: Record) -> Record:
-        return replace(
-            record,
+        return record._replace(
             iteration=self.passes + record.iteration,
             lower=self.lower,
             upper=self.upper,
@@ -192,6 +189,6 @@ class _Relay(Watcher):
         if lower > self.lower:
             self.alpha, self.lower = alpha, lower
         self.lower = min(self.lower, self.upper)  # where rounding makes them cross
-        self.history[-1] = replace(self.history[-1], lower=self.lower, upper=self.upper)
+        self.history[-1] = self.history[-1]._replace(lower=self.lower, upper=self.upper)
         for watcher in self.watchers:
             watcher.settle(_View(self.history[-1], True, solution.w))

@@ -98,7 +98,7 @@ def solve(
     watchers = printers(verbose, tol := as_tolerance(tol))
     if callback is not None:
         watchers.append(Call(callback))
-    solution = pursue(problem, tol, max_iter, start, random_state, n_jobs, watchers)
+    solution = pursue(problem, tol, max_iter, start, as_seed(random_state), n_jobs, watchers)
     if solution.status == "max_iter":
         warn_not_converged(solution.n_iter, solution.gap, tol)
     return solution
@@ -109,7 +109,7 @@ def pursue(
     tol: float,
     max_iter: int,
     start: Solution | None,
-    random_state: Any,
+    seed: int,
     n_jobs: int | None,
     watchers: Sequence[Watcher] = (),
     single_precision: bool = False,
@@ -119,11 +119,11 @@ def pursue(
     max_iter = as_passes(max_iter)
     alpha = None if start is None else match(start, problem)
     w = None if start is None or start.w.shape != problem.weight_shape else start.w
-    state = State(problem, alpha, as_seed(random_state), as_threads(n_jobs), w, single_precision)
+    state = State(problem, alpha, seed, as_threads(n_jobs), w, single_precision)
 
     run = _Run(state, tol)
     status = "max_iter"
-    goal = _COARSE
+    goal = _next_goal(_COARSE, tol)
     try:
         if start is not None:
             goal = run.certify()
@@ -418,7 +418,7 @@ class _Run:
         self.visits = 0
         if self.pull.kappa > 0:
             return self.pull.goal(self.gap, self.tol)
-        return max(0.95 * self.tol, _COARSE * self.gap) / min(max(factor, 0.1), 10.0)
+        return _next_goal(_COARSE * self.gap, self.tol) / min(max(factor, 0.1), 10.0)
 
     def finish(self, problem: Problem, status: str) -> Solution:
         if not self.certified:
@@ -436,6 +436,11 @@ class _Run:
             ids=problem.ids,
             fingerprint=problem.mapping.fingerprint,
         )
+
+
+def _next_goal(gap: float, tol: float) -> float:
+    """Return the gap at which to certify next: this one, or where that is almost there already, the tolerance."""
+    return gap if gap > 10 * tol else 0.95 * tol
 
 
 def match(start: Solution, problem: Problem) -> Array:
@@ -492,8 +497,6 @@ def _keys(*many: Array) -> list[Array]:
 
 def as_seed(random_state: Any) -> int:
     """Return the seed that a random state gives."""
-    if type(random_state) is int and 0 <= random_state < 2**31:
-        return random_state
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**31 - 1))
     return int(check_random_state(random_state).randint(2**31 - 1))
