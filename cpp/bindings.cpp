@@ -170,11 +170,11 @@ NB_MODULE(_core, m) {
         .def(nb::init<nb::object, nb::dict>())
         .def("explore", [](Held& self) { self.state->explore(); })
         .def("optimize",
-             [](Held& self, std::int64_t max_passes, std::int64_t max_visits, double goal, int threads) {
+             [](Held& self, std::int64_t max_passes, std::int64_t max_visits, double goal) {
                  std::vector<Pass> passes;
                  {
                      nb::gil_scoped_release release;
-                     passes = self.state->optimize(max_passes, max_visits, goal, threads);
+                     passes = self.state->optimize(max_passes, max_visits, goal);
                  }
                  std::vector<std::tuple<std::int64_t, std::int64_t, double, double, double>> out;
                  for (const Pass& p : passes) out.emplace_back(p.visited, p.awake, p.lower, p.estimate, p.seconds);

@@ -134,7 +134,7 @@ public:
 
     void explore() override { calendar_.wake(examples_); }
 
-    std::vector<Pass> optimize(std::int64_t max_passes, std::int64_t max_visits, double goal, int threads) override {
+    std::vector<Pass> optimize(std::int64_t max_passes, std::int64_t max_visits, double goal) override {
         std::vector<Pass> passes;
         std::vector<std::uint32_t> due;
         while (std::int64_t(passes.size()) < max_passes && max_visits > 0) {
@@ -143,8 +143,7 @@ public:
             if (due.empty()) break;
             random_.shuffle(due);
             finds_.resize(due.size());
-            const std::size_t shares = shares_of(due, threads);
-            const Tally tally = shares > 1 ? sweep_shares(due, shares) : sweep(due);
+            const Tally tally = sweep(due);
             linear_ += tally.linear;
             blend();
             const double lower = dual();
@@ -314,31 +313,6 @@ private:
         const Tally tally = run(block_, scratch, share(due, 0, 1), drawn_.moving(v_, w_, drawn()), sigma_);
         if (drawn()) drawn_.regain(v_, w_);
         return tally;
-    }
-
-    /// K threads, each with a copy of v and a share of the examples, move their copies K times as far as their
-    /// steps are long, against a curvature K times as large. Then the sum of all steps leads to the mean of the
-    /// copies, and as the quadratic part F of the dual is convex, F(mean) <= mean of F(copies): adding up what the
-    /// threads found never lowers the dual (the argument of CoCoA+).
-    Tally sweep_shares(const std::vector<std::uint32_t>& due, std::size_t shares) {
-        std::vector<std::vector<double>> vs(shares, v_), ws(shares, w_);
-        std::vector<Tally> tallies(shares);
-        auto scratches = scratch(shares);
-        parallel(shares, [&](std::size_t t) {
-            const auto run = wide() ? sweep_wide<Block> : sweep_loop<Block>;
-            tallies[t] = run(block_, scratches[t], share(due, t, shares), drawn_.moving(vs[t], ws[t], drawn()),
-                             sigma_ * double(shares));
-            if (drawn()) drawn_.regain(vs[t], ws[t]);
-        });
-        Tally all;
-        for (const Tally& tally : tallies) all += tally;
-        for (std::size_t k = 0; k < v_.size(); ++k) {
-            double sum = 0;
-            for (std::size_t t = 0; t < shares; ++t) sum += vs[t][k] - v_[k];
-            v_[k] += sum / double(shares);
-        }
-        drawn_.place(v_, w_);
-        return all;
     }
 
     Block block_;

@@ -30,8 +30,7 @@ public:
 
     /// optimize: passes over the examples that are due, until `max_passes` of them, `max_visits` visits, or an
     /// estimated relative gap of `goal`.
-    virtual std::vector<Pass> optimize(std::int64_t max_passes, std::int64_t max_visits, double goal,
-                                       int threads) = 0;
+    virtual std::vector<Pass> optimize(std::int64_t max_passes, std::int64_t max_visits, double goal) = 0;
 
     /// certify: the dual of alpha and the primal of the weights offered, in one pass over all examples; where single
     /// precision is asked for, the weights offered are first rounded to it. Rebuilds v from alpha, and wakes the

@@ -16,7 +16,7 @@ EXACT = np.float32([-0.125, 0.25])  # bounds that float32 holds exactly
 
 
 def pursued(problem, tol=1e-4, **more):
-    given = {"start": None, "random_state": 0, "n_jobs": None} | more
+    given = {"start": None, "seed": 0, "n_jobs": None} | more
     return pursue(problem, tol, 10**5, single_precision=True, **given)
 
 

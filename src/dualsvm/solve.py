@@ -57,7 +57,8 @@ def solve(
     random_state : int, RandomState, Generator or None, default None
         Seed of the order in which examples are visited. The same seed and `n_jobs` give the same result.
     n_jobs : int, default None
-        Number of threads; None is 1 and -1 all cores.
+        Number of threads for certificates and for the Hessians of Newton's method; None is 1 and -1 all cores.
+        Passes run in one thread: shares of the examples in several threads lost more by their detours than they won.
     verbose : int, default 0
         1 shows a live line with a bar on log10 of the gap; 2 prints a line with both bounds for every pass.
     callback : callable, default None
@@ -253,7 +254,7 @@ class State:
 
     def optimize(self, max_passes: int, goal: float) -> list[tuple[int, int, float, float, float]]:
         """Run passes; return for each (visited, awake, dual, estimate of the relative gap, seconds)."""
-        return self._kernel.optimize(max_passes, self._max_visits, goal, self.threads)
+        return self._kernel.optimize(max_passes, self._max_visits, goal)
 
     @property
     def nothing(self) -> float:
