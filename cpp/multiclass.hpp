@@ -20,6 +20,8 @@ struct Multiclass {
     struct Scratch {
         std::vector<double> g, d, mass, h;
         std::vector<Index> free;
+        typename Rows::Room room;
+        typename Rows::Row row;  // of the example looked at last
     };
 
     Rows rows;
@@ -55,7 +57,7 @@ struct Multiclass {
     Scratch scratch() const {
         const auto n = std::size_t(stride);
         const std::vector<double> zeros(n);
-        return {zeros, zeros, zeros, zeros, std::vector<Index>(n)};
+        return {zeros, zeros, zeros, zeros, std::vector<Index>(n), rows.room(), {}};
     }
     DUALSVM_AHEAD void soon(Index i) const {
         prefetch(&alpha[i * classes], 1);
@@ -66,7 +68,8 @@ struct Multiclass {
     Look look(Index i, const double* w, Scratch& t) const {
         double* g = t.g.data();
         double* mass = t.mass.data();
-        run(i, w, g, [](double value) { return value; });
+        t.row = rows.entries(i, t.room);
+        run(t.row, w, g, [](double value) { return value; });
         const Index y = label[i];
         const double* l = class_loss + y * classes;
         const double* a = &alpha[i * classes];
@@ -92,7 +95,7 @@ struct Multiclass {
 
     double step(Index i, const Weights& weights, double sigma, Scratch& t) {
         const double curve = squared ? 1 / (2 * costs[i]) : 0.0;
-        curvatures(i, weights.s, sigma, t.h.data());
+        curvatures(i, weights.s, sigma, t);
         double* d = t.d.data();
         const Index y = label[i];
         const double* l = class_loss + y * classes;
@@ -124,7 +127,7 @@ struct Multiclass {
         }
         for (Index j = 0; j < classes; ++j) d[j] *= sigma;
         exchange(y, d);
-        spread(i, d, weights);
+        spread(t.row, d, weights);
         return margin(i) * gain - 0.5 * curve * (after - before) * (after + before);
     }
 
@@ -132,7 +135,7 @@ struct Multiclass {
         const double* a = &alpha[i * classes];
         std::copy_n(a, classes, t.d.data());
         exchange(label[i], t.d.data());
-        spread(i, t.d.data(), u);
+        spread(t.row, t.d.data(), u);
     }
     double linear(Index i) const {
         const double* l = class_loss + label[i] * classes;
@@ -165,34 +168,46 @@ private:
         d[y] = received;
     }
 
-    /// out_j = sum_k f(x_ik) table[k, j], a few vectors of classes at a time so that the sums stay in registers.
+    /// f(k, x_k) for every feature of a row, the constant one included.
     template <class F>
-    void run(Index i, const double* table, double* out, F f) const {
+    void each(const typename Rows::Row& row, F&& f) const {
+        for (Index p = 0; p < row.n; ++p) f(Index(row.column[p]), double(row.x[p]));
+        if (rows.bias != 0) f(rows.d, rows.bias);
+    }
+
+    /// out_j = sum_k f(x_k) table[k, j], a few vectors of classes at a time so that the sums stay in registers.
+    template <class F>
+    void run(const typename Rows::Row& row, const double* table, double* out, F f) const {
         Index j = 0;
-        for (; j + 4 * kLane <= stride; j += 4 * kLane) run_part<4>(i, table + j, out + j, f);
+        for (; j + 6 * kLane <= stride; j += 6 * kLane) run_part<6>(row, table + j, out + j, f);
         switch ((stride - j) / kLane) {
+            case 5:
+                return run_part<5>(row, table + j, out + j, f);
+            case 4:
+                return run_part<4>(row, table + j, out + j, f);
             case 3:
-                return run_part<3>(i, table + j, out + j, f);
+                return run_part<3>(row, table + j, out + j, f);
             case 2:
-                return run_part<2>(i, table + j, out + j, f);
+                return run_part<2>(row, table + j, out + j, f);
             case 1:
-                return run_part<1>(i, table + j, out + j, f);
+                return run_part<1>(row, table + j, out + j, f);
         }
     }
     template <int N, class F>
-    void run_part(Index i, const double* table, double* out, F f) const {
+    void run_part(const typename Rows::Row& row, const double* table, double* out, F f) const {
         Lane sums[N] = {};
-        rows.each(i, [&](Index k, double x) {
+        each(row, [&sums, table, f, stride = stride](Index k, double x) {
             const double value = f(x);
-            const double* row = table + k * stride;
-            for (int j = 0; j < N; ++j) sums[j] += value * load(row + j * kLane);
+            const double* at = table + k * stride;
+            for (int j = 0; j < N; ++j) sums[j] += value * load(at + j * kLane);
         });
         for (int j = 0; j < N; ++j) store(out + j * kLane, sums[j]);
     }
 
-    void curvatures(Index i, const double* s, double sigma, double* h) {
+    void curvatures(Index i, const double* s, double sigma, Scratch& t) {
+        double* h = t.h.data();
         if (s) {
-            run(i, s, h, [](double value) { return value * value; });
+            run(t.row, s, h, [](double value) { return value * value; });
         } else {
             if (norms[i] < 0) norms[i] = rows.norm(i, nullptr);
             std::fill(h, h + stride, norms[i]);
@@ -237,9 +252,9 @@ private:
     }
 
     /// v[:, j] += d_j S x for every class.
-    void spread(Index i, const double* d, const Weights& t) const {
+    void spread(const typename Rows::Row& row, const double* d, const Weights& t) const {
         if (t.s || t.m) {
-            rows.each(i, [&](Index k, double x) {
+            each(row, [&](Index k, double x) {
                 const Index at = k * stride;
                 double *v = t.v + at, *w = t.w + at;
                 if (const double* s = t.s ? t.s + at : nullptr) {
@@ -263,15 +278,15 @@ private:
         double* v = t.v;
         if (n == 2) {
             const Index p = moved[0], q = moved[1];
-            rows.each(i, [&](Index k, double x) {
-                v[k * stride + p] += x * d[p];
-                v[k * stride + q] += x * d[q];
+            each(row, [v, p, q, dp = d[p], dq = d[q], stride = stride](Index k, double x) {
+                v[k * stride + p] += x * dp;
+                v[k * stride + q] += x * dq;
             });
             return;
         }
-        rows.each(i, [&](Index k, double x) {
-            double* row = v + k * stride;
-            for (Index j = 0; j < stride; j += kLane) store(row + j, load(row + j) + x * load(d + j));
+        each(row, [v, d, stride = stride](Index k, double x) {
+            double* at = v + k * stride;
+            for (Index j = 0; j < stride; j += kLane) store(at + j, load(at + j) + x * load(d + j));
         });
     }
 };

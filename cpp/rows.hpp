@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "simd.hpp"
 
@@ -10,6 +11,7 @@
 //   dot(i, w) = w.x_i      add(i, a, weights): v += a S x_i      norm(i, s) = x_i' S x_i
 //   inner(i, j, s) = x_i' S x_j      each(i, f): f(k, x_ik) wherever x_ik is not 0
 //   merge(i, j, f): f(k, x_ik, x_jk) for every k that either row stores      fold(i, j, f): the sum of those
+//   entries(i, room): the stored entries that are not 0, kept in `room` where they do not lie side by side
 //   soon(i), ahead(i): ask for what will be read, first for where row i lies and a little later for the row
 // `bias`, where it is not zero, is the value of a constant feature behind the last stored column.
 
@@ -38,6 +40,7 @@ inline void move(const Weights& t, Index k, double change) {
 // they do nothing and drops the calls.
 #define DUALSVM_AHEAD __attribute__((always_inline)) inline
 
+constexpr Index kRun = 8;              // entries of a dense row that are looked at together
 constexpr Index kPrefetchBytes = 512;  // the head of a row; the hardware follows the rest of the run
 
 DUALSVM_AHEAD void prefetch(const void* from, Index bytes) {
@@ -45,9 +48,21 @@ DUALSVM_AHEAD void prefetch(const void* from, Index bytes) {
         __builtin_prefetch(static_cast<const char*>(from) + b);
 }
 
+template <class T, class I>
+struct Entries {
+    const T* x;
+    const I* column;
+    Index n;
+};
+
 template <class T>
 struct Dense {
     using Value = T;
+    using Row = Entries<T, std::int32_t>;
+    struct Room {
+        std::vector<T> x;
+        std::vector<std::int32_t> column;
+    };
 
     const T* x;
     Index n, d;
@@ -115,6 +130,29 @@ struct Dense {
         if (bias != 0) f(d, bias);
     }
 
+    Room room() const {
+        return {std::vector<T>(std::size_t(d) + kRun), std::vector<std::int32_t>(std::size_t(d) + kRun)};
+    }
+    Row entries(Index i, Room& room) const {
+        const T* r = row(i);
+        T* x = room.x.data();
+        std::int32_t* column = room.column.data();
+        Index n = 0, k = 0;
+        const auto keep = [&](Index k) {  // without a branch that nobody could foretell
+            x[n] = r[k];
+            column[n] = std::int32_t(k);
+            n += r[k] != 0;
+        };
+        for (; k + kRun <= d; k += kRun) {
+            int any = 0;
+            for (Index e = 0; e < kRun; ++e) any |= r[k + e] != 0;
+            if (any)
+                for (Index e = 0; e < kRun; ++e) keep(k + e);
+        }
+        for (; k < d; ++k) keep(k);
+        return {x, column, n};
+    }
+
     template <class F>
     void merge(Index i, Index j, F&& f) const {
         const T *p = row(i), *q = row(j);
@@ -139,6 +177,8 @@ struct Dense {
 template <class T, class I>
 struct Csr {
     using Value = T;
+    using Row = Entries<T, I>;
+    struct Room {};
 
     const T* x;
     const I* column;
@@ -188,6 +228,11 @@ struct Csr {
         const Index end = Index(start[i + 1]);
         for (Index p = Index(start[i]); p < end; ++p) f(Index(column[p]), double(x[p]));
         if (bias != 0) f(d, bias);
+    }
+
+    Room room() const { return {}; }
+    Row entries(Index i, Room&) const {
+        return {x + start[i], column + start[i], Index(start[i + 1]) - Index(start[i])};
     }
 
     template <class F>
