@@ -69,8 +69,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--patience",
         type=float,
-        default=10.0,
-        help="a peer is given up on once a run has taken so many times what ours takes (default 10)",
+        default=5.0,
+        help="a peer is given up on once a run has taken so many times what ours takes (default 5)",
     )
     parser.add_argument("--threads", default="1", help="numbers of threads, with commas (default 1)")
     parser.add_argument("--sets", default="*", help=f"which sets, with commas (default all): {sets}")

@@ -47,18 +47,18 @@ inline CsrCheck check_csr_loop(const I* start, std::size_t n_starts, const I* co
         if (start[i] < start[i - 1]) return CsrCheck::broken;
     if (std::size_t(start[n_starts - 1]) > n_columns_stored) return CsrCheck::broken;
     const I last = I(std::min<std::int64_t>(n_columns - 1, std::numeric_limits<I>::max()));
-    bool canonical = true;
-    for (std::size_t i = 1; i < n_starts; ++i) {
-        const I* row = column + start[i - 1];
-        const std::int64_t n = std::int64_t(start[i]) - std::int64_t(start[i - 1]);
-        int outside = 0, falls = 0;
-#pragma omp simd reduction(| : outside)
-        for (std::int64_t p = 0; p < n; ++p) outside |= (row[p] < 0) | (row[p] > last);
-#pragma omp simd reduction(| : falls)
-        for (std::int64_t p = 1; p < n; ++p) falls |= row[p] <= row[p - 1];
-        if (outside) return CsrCheck::broken;
-        canonical &= !falls;
+    const std::int64_t n = std::int64_t(start[n_starts - 1]);
+    std::int64_t outside = 0, falls = 0;
+#pragma omp simd reduction(+ : outside)
+    for (std::int64_t p = 0; p < n; ++p) outside += (column[p] < 0) | (column[p] > last);
+    if (outside) return CsrCheck::broken;
+#pragma omp simd reduction(+ : falls)
+    for (std::int64_t p = 1; p < n; ++p) falls += column[p] <= column[p - 1];
+    for (std::size_t i = 1; i + 1 < n_starts; ++i) {  // from one row to the next they may fall
+        const I p = start[i];
+        falls -= p > 0 && p < start[i + 1] && column[p] <= column[p - 1];
     }
+    const bool canonical = falls == 0;
     return canonical ? CsrCheck::canonical : CsrCheck::not_canonical;
 }
 

@@ -25,7 +25,7 @@ from .solution import Record, Solution, feasible, relative_gap
 _WORK = 1e8  # numbers read in one call of the kernel, about: short enough for Ctrl-C, long enough to be cheap
 _COARSE = 0.1  # certify again when the gap has come down to this part of the last certified one
 _DEAR = 50  # passes that Newton's method may cost
-_CHEAP = 10  # so few that it comes first where passes do badly
+_CHEAP = 5  # so few that it comes first where passes do badly
 _LANES = 4  # the kernel pads the classes of a multiclass problem to a multiple of this
 
 
@@ -134,12 +134,12 @@ def pursue(
         while status == "max_iter" and not run.converged and run.n_iter < max_iter:
             for watcher in watchers:
                 watcher.begin()
-            if run.ready and run.descend():
+            if run.ripe and run.descend():
                 status = run.tell(watchers) or status
                 continue
             one = bool(watchers) or np.isfinite(state.plain_passes)
             idle = not run.optimize(1 if one else max_iter - run.n_iter, goal)
-            if idle or run.history[-1].estimate <= goal or run.n_iter == max_iter or run.tired:
+            if idle or run.history[-1].estimate <= goal or run.n_iter == max_iter or run.tired or run.ripe:
                 goal = run.certify()
             status = run.tell(watchers) or status
             if idle:  # no example costs anything
@@ -273,12 +273,15 @@ class State:
         lower, upper, self.distance = self._kernel.certify(self.threads)
         return lower, upper
 
-    def descend(self) -> tuple[float, float] | None:
-        """Take a step of Newton's method; return bounds as `certify` does, or None where it finds nothing better."""
+    def descend(self, start: Array | None) -> tuple[float, float] | None:
+        """Take a step of Newton's method, the first time from weights to start from, or the present ones.
+
+        Return bounds as `certify` does, or None where nothing better is found.
+        """
         if self._newton.begun:
             found = self._newton.step()
         else:
-            w = self._as_kernel(self.weights())
+            w = self._as_kernel(self.weights() if start is None else start)
             self._kernel.draw(w, 0.0)
             self._kernel.set_weights(w)
             found = self._newton.begin(self.n_examples if self.plain_passes == 0 else 0)
@@ -377,13 +380,13 @@ class _Run:
         return bool(passes)
 
     @property
-    def ready(self) -> bool:
-        """Whether it is time for Newton's method."""
+    def ripe(self) -> bool:
+        """Whether passes have cost what Newton's method would."""
         return self.all_visits >= self.state.plain_passes * self.state.n_examples
 
     def descend(self) -> bool:
         """Take a step of Newton's method; where that leads nowhere, leave the rest to passes."""
-        bounds = self.state.descend()
+        bounds = self.state.descend(self.w)
         if bounds is None:
             self.state.plain_passes = np.inf
             return False
