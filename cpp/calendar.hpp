@@ -13,7 +13,7 @@ enum class Find : std::uint8_t { gain, little, rest };
 
 /// Who is visited when. An example with something to gain is due in the next pass; one that rests at a bound
 /// is left alone for about 2, 4, 8, ... 64 passes, longer each time that it is found resting, and one with little to
-/// gain for up to 8. This is shrinking that undoes itself: nobody is away for long, and a visit that finds a gain
+/// gain for 2. This is shrinking that undoes itself: nobody is away for long, and a visit that finds a gain
 /// ends the naps at once.
 class Calendar {
 public:
@@ -47,7 +47,7 @@ public:
     }
 
 private:
-    static constexpr std::uint8_t kShort = 3, kLongest = 6;
+    static constexpr std::uint8_t kShort = 1, kLongest = 6;
     std::vector<std::uint32_t>& page(std::size_t ahead) { return pages_[(today_ + ahead) % pages_.size()]; }
 
     std::array<std::vector<std::uint32_t>, (1u << kLongest) + 1> pages_;

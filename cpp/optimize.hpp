@@ -5,6 +5,7 @@
 #include <exception>
 #include <limits>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "block.hpp"
@@ -53,8 +54,9 @@ struct Visits {
     double little;
 };
 
-constexpr double kLittle = 0.3;    // times the mean part of the gap in the last pass: little to gain
-constexpr std::size_t kAhead = 4;  // how many visits ahead a row is asked for
+constexpr double kLittle = 0.1;       // times the mean part of the gap in the last pass: little to gain
+constexpr std::size_t kMostSums = 4;  // threads that each keep a Hessian of their own
+constexpr std::size_t kAhead = 4;     // how many visits ahead a row is asked for
 
 template <class Block>
 DUALSVM_AHEAD void look_ahead(const Block& block, const Visits& visits, std::size_t p) {
@@ -183,10 +185,13 @@ public:
                 by.push_back(c - counted_[i]);
                 counted_[i] = c;
             }
-            const std::size_t shares = shares_of(changed, threads), n = changed.size();
+            const std::size_t n = changed.size(), shares = std::min(shares_of(changed, threads), kMostSums);
             std::vector<std::vector<double>> parts(shares - 1, std::vector<double>(d * d));
+            std::vector<Outer<std::remove_cvref_t<decltype(block_.rows)>>> outers;
+            for (std::size_t t = 0; t < shares; ++t)
+                outers.emplace_back(block_.rows, t > 0 ? parts[t - 1].data() : sum);
             parallel(shares, [&](std::size_t t) {
-                Outer outer(block_.rows, t > 0 ? parts[t - 1].data() : sum);
+                auto& outer = outers[t];
                 const std::size_t from = n * t / shares, to = n * (t + 1) / shares;
                 wide() ? outer.add_wide(changed, by, from, to) : outer.add_loop(changed, by, from, to);
             });

@@ -140,3 +140,37 @@ def test_symmetric_systems(d, seed):
     x = b.copy()
     assert not _core.solve_symmetric(A, x)
     np.testing.assert_array_equal(x, b)
+
+
+@pytest.mark.parametrize("seed", [0, 3, 5])
+def test_separable_data_ask_for_short_steps(seed):
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(500, 12)) + 2
+    y = np.sign(rows @ rng.normal(size=12))
+    solution = solve(Problem.binary(rows, y, intercept=1.0, cost=1e3, loss="squared_hinge"), tol=1e-4, random_state=0)
+    assert solution.converged
+    assert solution.n_iter < 100
+
+
+def test_a_hessian_that_rounding_spoils_is_no_harm(monkeypatch):
+    """In single precision it is not positive definite here: the passes then start from what was best before."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(400, 3)) @ rng.normal(size=(3, 40)) + 1e-4 * rng.normal(size=(400, 40))
+    y = np.sign(rows @ rng.normal(size=40) + 3 * rng.normal(size=400))
+    problem = Problem.binary(rows.astype(np.float32), y, cost=1e3, loss="squared_hinge")
+    solution = solve(problem, tol=1e-2, random_state=0)
+    assert solution.converged
+    without_newton(monkeypatch)
+    expected = solve(problem, tol=1e-2, random_state=0)
+    assert solution.lower_bound <= expected.upper_bound
+    assert expected.lower_bound <= solution.upper_bound
+
+
+@pytest.mark.parametrize("shape", [(30, 300), (200, 5)])
+def test_numbers_at_the_edge_of_what_can_be_squared(shape):
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        rows, y = 1e70 * rng.normal(size=shape), np.sign(rng.normal(size=shape[0]))
+        problem = Problem.binary(rows, y, cost=1e100, loss="squared_hinge")
+        solution = solve(problem, tol=1.0, max_iter=100, random_state=0)
+        assert solution.lower_bound <= solution.upper_bound

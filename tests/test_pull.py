@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import dualsvm.pull
 from dualsvm import Prior, Problem, solve
@@ -88,3 +89,22 @@ def test_a_full_covariance_is_drawn_in_its_own_coordinates():
         prior=Prior(mean=0.2, covariance=root @ root.T + np.eye(5)),
     )
     assert_optimal(solve(problem, tol=1e-6, max_iter=10**5, random_state=0), problem, 1e-6)
+
+
+def test_how_stiff_sparse_rows_are_does_not_depend_on_their_order():
+    rng = np.random.default_rng(0)
+    n, d = 5000, 10
+    X = rng.normal(size=(n, d)) * np.r_[1e-3, np.full(d - 1, 100.0)]
+    sparse = sp.csr_array((X.ravel(), np.tile(np.arange(d), n), np.arange(n + 1) * d), shape=(n, d))
+    y = np.sign(rng.normal(size=n))
+    dense = State(Problem.binary(X, y), None, 0, 1)
+    assert State(Problem.binary(sparse, y), None, 0, 1).stiffness == pytest.approx(dense.stiffness, rel=0.1)
+
+
+@pytest.mark.filterwarnings("ignore:not converged")  # what counts is the way, not how far it leads
+@pytest.mark.parametrize("task", STIFF)
+def test_a_watcher_changes_nothing(task):
+    problem = STIFF[task](cost=1e5)
+    alone = solve(problem, tol=1e-6, max_iter=400, random_state=0)
+    watched = solve(problem, tol=1e-6, max_iter=400, random_state=0, callback=lambda record: None)
+    np.testing.assert_array_equal(alone.w, watched.w)

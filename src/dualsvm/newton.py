@@ -19,7 +19,8 @@ from . import _core
 from .checks import Array
 
 _MOST = 2048  # weights
-_SHORTEST = 1e-3  # of a step
+_SHORTEST = 1e-8  # of a step
+_SLIGHT = 1e-4  # of what the slope promises: a step must bring more
 _STEPS = 5  # that are usually taken
 _QUICK = 16  # products of a dense row, and of a factorization, in the time of one of a sparse row
 _STRIDES = (64, 16, 4)  # at the beginning, one example stands for so many, if that leaves
@@ -86,17 +87,19 @@ class Newton:
         w = np.empty_like(self.scale)
         self.kernel.get_weights(w)
         self.kernel.curve(self.hessian, self.threads)
-        system = stride * self.scale[:, None] * self.hessian * self.scale
+        with np.errstate(over="ignore", invalid="ignore"):
+            system = stride * self.scale[:, None] * self.hessian * self.scale
         system[np.diag_indices_from(system)] += 1.0
         direction = self.slope.copy()
-        if not _core.solve_symmetric(system, direction):
+        if not (np.isfinite(self.gap) and _core.solve_symmetric(system, direction)):
             return None
+        promise = float((self.slope * direction).sum())
         direction *= self.scale
         upper, gap, length = self.upper, self.gap, 1.0
         while length > _SHORTEST and np.isfinite(direction).all():
             self.kernel.set_weights(w + length * direction)
             found = self._look(stride)
-            if self.upper < upper or self.gap < 0.5 * gap:
+            if self.upper < upper - _SLIGHT * length * promise or self.gap < 0.5 * gap:
                 return found
             length /= 2
         self.kernel.set_weights(w)
@@ -111,5 +114,6 @@ class Newton:
         self.kernel.own(own)
         self.upper = distance + stride * (upper - distance)
         self.slope = (self.mean + stride * (own - self.mean) - w) / self.scale  # downwards, in units of the prior
-        self.gap = 0.5 * float(self.slope @ self.slope)
+        with np.errstate(over="ignore"):
+            self.gap = 0.5 * float(np.square(self.slope).sum())
         return lower, upper, distance

@@ -53,7 +53,11 @@ class Pull:
 
     def tired(self, visits: int) -> bool:
         """Return whether these are too many visits for one centre."""
-        return self.kappa > 0 and visits >= _LONG * self.state.n_examples
+        return self.left(visits) <= 0
+
+    def left(self, visits: int) -> float:
+        """Return how many visits are left for one centre."""
+        return _LONG * self.state.n_examples - visits if self.kappa > 0 else np.inf
 
     def goal(self, gap: float, tol: float) -> float:
         """Return to what estimate to solve the drawn problem."""

@@ -86,7 +86,7 @@ class Rows:
         s = np.ones(self.width) if variance is None else variance
         constant = self.bias**2 * s[d] if self.bias != 0 else 0.0
         if sp.issparse(self.matrix):
-            some = slice(None, None, max(1, self.matrix.nnz // (_SOME * 10)))
+            some = np.random.default_rng(0).integers(max(1, self.matrix.nnz), size=_SOME * min(10, self.matrix.nnz))
             squares = np.square(self.matrix.data[some], dtype=np.float64) * s[self.matrix.indices[some]]
             return float(squares.mean() * (self.matrix.nnz / self.n) + constant) if len(squares) else float(constant)
         some = np.square(self.matrix[:: max(1, self.n // _SOME)], dtype=np.float64)

@@ -235,7 +235,7 @@ class State:
             self.plain_passes = 0.0
         self._newton = Newton(self._kernel, spec["mean"], spec["variance"], threads)
         if alpha is not None:
-            reached = self._kernel.set_alpha(np.ascontiguousarray(alpha, dtype=np.float64).reshape(-1), threads)
+            reached = self.reset(alpha)
             if reached < self._kernel.nothing() and not trusted:
                 self._kernel.set_alpha(np.zeros(alpha.size), threads)
         if w is not None and np.isfinite(w).all():
@@ -248,13 +248,19 @@ class State:
         """Number of examples."""
         return self.problem.n_examples
 
+    def reset(self, alpha: Array) -> float:
+        """Take these dual variables; return their dual."""
+        return self._kernel.set_alpha(np.ascontiguousarray(alpha, dtype=np.float64).reshape(-1), self.threads)
+
     def explore(self) -> None:
         """Have the next pass visit every example."""
         self._kernel.explore()
 
-    def optimize(self, max_passes: int, goal: float) -> list[tuple[int, int, float, float, float]]:
+    def optimize(
+        self, max_passes: int, goal: float, max_visits: float = np.inf
+    ) -> list[tuple[int, int, float, float, float]]:
         """Run passes; return for each (visited, awake, dual, estimate of the relative gap, seconds)."""
-        return self._kernel.optimize(max_passes, self._max_visits, goal)
+        return self._kernel.optimize(max_passes, int(max(1, min(self._max_visits, max_visits))), goal)
 
     @property
     def nothing(self) -> float:
@@ -369,7 +375,7 @@ class _Run:
         """Run passes; return whether there was anything to visit."""
         before, n_iter, known = self._elapsed(), self.n_iter, self.lower
         self.certified = False
-        passes = self.state.optimize(max_passes, goal)
+        passes = self.state.optimize(max_passes, goal, self.pull.left(self.visits))
         for visited, awake, lower, estimate, seconds in passes:
             before += seconds
             n_iter += 1
@@ -389,6 +395,9 @@ class _Run:
         bounds = self.state.descend(self.w)
         if bounds is None:
             self.state.plain_passes = np.inf
+            self.state.reset(self.alpha)
+            self.pull = Pull(self.state)
+            self.pull.begin(self.state.weights() if self.w is None else self.w)
             return False
         n = self.state.n_examples
         self.settle(self.state.weights(), *bounds)
@@ -399,7 +408,7 @@ class _Run:
         """Take note of bounds, if they are better than what is known."""
         if upper < self.upper or self.w is None or np.isnan(self.upper):
             self.w, self.upper = w, upper
-        if not lower < self.lower:
+        if lower >= self.lower:
             self.alpha, self.lower = self.state.alpha(), lower
         # where rounding makes them cross, it is at least as large as that: the lower bound gives way by as much
         self.lower = min(self.lower, 2 * self.upper - self.lower)

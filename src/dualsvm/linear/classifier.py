@@ -63,7 +63,8 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
     random_state : int, RandomState, Generator or None, default None
         Seed of the order in which examples are visited.
     n_jobs : int, default None
-        Number of threads; None is 1 and -1 all cores. With ``multi_class="ovr"`` classes are solved side by side.
+        Number of threads; None is 1 and -1 all cores. With ``multi_class="ovr"`` classes are solved side by side;
+        else threads serve the certificates, which take a part of the time only.
     verbose : int, default 0
         1 shows a live line with a bar on log10 of the gap; 2 prints a line for every pass.
 
@@ -318,7 +319,7 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
 
 def _classes_of(y: Array) -> Array:
     """Return the classes among labels, sorted, if they can be classes."""
-    if y.dtype.kind not in "biufUS":
+    if y.dtype.kind not in "biufU":
         check_classification_targets(y)
     classes = np.unique(y)
     if y.dtype.kind == "f" and not (classes == np.floor(classes)).all():
