@@ -16,6 +16,7 @@ from .report import machine, ratios, row, table, times
 from .sections import growth, small
 from .tasks import Task
 
+QUICK = "a9a*,news20*,mnist-*,housing*,small"
 EPSILON = 0.1  # of a target of variance 1
 TARGETS = (1e-2, 1e-3, 1e-5)
 SQUARED = "squared_hinge"
@@ -69,15 +70,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--patience",
         type=float,
-        default=5.0,
-        help="a peer is given up on once a run has taken so many times what ours takes (default 5)",
+        default=3.0,
+        help="a peer is given up on once a run has taken so many times what ours takes (default 3)",
     )
     parser.add_argument("--threads", default="1", help="numbers of threads, with commas (default 1)")
     parser.add_argument("--sets", default="*", help=f"which sets, with commas (default all): {sets}")
     parser.add_argument(
         "--rows",
-        default="*",
-        help=f"which rows of these sets, names or shell patterns, with commas (default all): {', '.join(ROWS)}",
+        default=QUICK,
+        help=f"which rows of these sets, names or shell patterns, with commas (default {QUICK}, some ten minutes; "
+        f"'*' for all, over an hour): {', '.join(ROWS)}",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every run there, too")
     parser.set_defaults(run=run)
