@@ -216,9 +216,9 @@ FORMS = {
 def test_all_forms_of_data_are_one(form, kind):
     values = np.where(np.abs(X) < 0.4, 0.0, X)
     data = FORMS[form](values)
-    plain, model = fitted(kind, values, tol=1e-7), fitted(kind, data, tol=1e-7)
+    plain, model = fitted(kind, values, tol=1e-8), fitted(kind, data, tol=1e-8)
     assert model.upper_bound_ == pytest.approx(plain.upper_bound_, rel=1e-6)
-    assert scores(model, data) == pytest.approx(scores(plain, values), abs=5e-3)
+    assert scores(model, data) == pytest.approx(scores(plain, values), abs=1e-3)
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.uint8, bool, np.float16])

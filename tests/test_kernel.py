@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from dualsvm import Prior, Problem, _core, solve
 from dualsvm.solution import dual, primal
-from dualsvm.solve import State
+from dualsvm.state import State
 
 N, D = 400, 19  # enough examples for two threads, and features for whole vectors and some to spare
 RNG = np.random.default_rng(0)

@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 
 from dualsvm import Prior, Problem, solve
 from dualsvm.solution import dual, primal
-from dualsvm.solve import State
+from dualsvm.state import State
 
 from .reference import listed
 

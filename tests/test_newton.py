@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import dualsvm.newton
 from dualsvm import Prior, Problem, _core, solve
-from dualsvm.solve import State
+from dualsvm.state import State
 
 RNG = np.random.default_rng(0)
 N, D = 300, 21

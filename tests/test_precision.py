@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from dualsvm import Prior, Problem, solve
 from dualsvm.solution import dual, primal
-from dualsvm.solve import State
+from dualsvm.state import State
 
 
 def noisy(n=20, d=3, seed=2):

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from dualsvm import SVMClassifier, SVMRegressor
 from dualsvm.progress import bar
-from dualsvm.solve import State
+from dualsvm.state import State
 
 from .estimators import KINDS, TARGETS, THREE, TWO, D, N, X, every_kind, objective, statements
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 from dualsvm import Prior, Problem
 from dualsvm.solution import dual, feasible, primal
-from dualsvm.solve import State
+from dualsvm.state import State
 
 from .reference import state as write_out
 

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 import dualsvm.pull
 from dualsvm import Prior, Problem, solve
-from dualsvm.solve import State
+from dualsvm.state import State
 
 from .problems import TASKS, assert_optimal
 

@@ -6,7 +6,8 @@ import pytest
 from dualsvm import Prior, Problem, SVMClassifier, SVMRanker, SVMRegressor
 from dualsvm.progress import Watcher
 from dualsvm.solution import primal
-from dualsvm.solve import State, pursue
+from dualsvm.solve import pursue
+from dualsvm.state import State
 
 from .problems import TASKS, N, X, Y
 from .reference import state

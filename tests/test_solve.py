@@ -94,7 +94,7 @@ def test_ctrl_c_returns_the_best_so_far():
     process = run("""
 import numpy as np
 from dualsvm import Problem, solve
-from dualsvm.solve import State
+from dualsvm.state import State
 
 kernel = State.optimize
 def optimize(*arguments):

@@ -18,7 +18,8 @@ from .checks import Array
 from .problem import Problem
 from .progress import View, Watcher
 from .solution import Record, Solution, dual, feasible, primal, relative_gap
-from .solve import State, match, pursue
+from .solve import match, pursue
+from .state import State
 
 _COARSE = 0.1  # solve a narrow problem to this part of the gap so far, or to less where that brings too little
 _FINEST = 1e-14

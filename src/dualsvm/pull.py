@@ -51,10 +51,6 @@ class Pull:
             self.last = w
             self.state.draw(w, self.kappa)
 
-    def tired(self, visits: int) -> bool:
-        """Return whether these are too many visits for one centre."""
-        return self.left(visits) <= 0
-
     def left(self, visits: int) -> float:
         """Return how many visits are left for one centre."""
         return _LONG * self.state.n_examples - visits if self.kappa > 0 else np.inf

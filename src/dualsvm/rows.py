@@ -86,9 +86,11 @@ class Rows:
         s = np.ones(self.width) if variance is None else variance
         constant = self.bias**2 * s[d] if self.bias != 0 else 0.0
         if sp.issparse(self.matrix):
-            some = np.random.default_rng(0).integers(max(1, self.matrix.nnz), size=_SOME * min(10, self.matrix.nnz))
+            if (nnz := self.matrix.nnz) == 0:
+                return float(constant)
+            some = np.random.default_rng(0).integers(nnz, size=10 * _SOME)  # entries: rows may repeat a pattern
             squares = np.square(self.matrix.data[some], dtype=np.float64) * s[self.matrix.indices[some]]
-            return float(squares.mean() * (self.matrix.nnz / self.n) + constant) if len(squares) else float(constant)
+            return float(squares.mean() * (nnz / self.n) + constant)
         some = np.square(self.matrix[:: max(1, self.n // _SOME)], dtype=np.float64)
         return float((some @ s[:d]).mean() + constant)
 

@@ -1,0 +1,162 @@
+"""The kernel's state of a problem, in the shapes that the user sees."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cholesky, solve_triangular
+
+from . import _core
+from .checks import Array
+from .newton import Newton
+from .problem import Problem
+from .pull import STIFF
+
+_WORK = 1e8  # numbers read in one call of the kernel, about: short enough for Ctrl-C, long enough to be cheap
+_DEAR = 50  # passes that Newton's method may cost
+_CHEAP = 5  # so few that it comes first where passes do badly
+_LANES = 4  # the kernel pads the classes of a multiclass problem to a multiple of this
+
+
+class State:
+    """The kernel's state of a problem, speaking the shapes that the user sees.
+
+    Unless they are trusted, dual variables to start from give way to zeros where those have the higher dual.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        alpha: Array | None,
+        seed: int,
+        threads: int,
+        w: Array | None = None,
+        single_precision: bool = False,
+        trusted: bool = False,
+    ) -> None:
+        self.problem = problem
+        self.threads = threads
+        self._rotation: Array | None = None
+        self._classes = problem.weight_shape[0] if len(problem.weight_shape) == 2 else 0
+        self._padded = -(-self._classes // _LANES) * _LANES
+        rows, mean, variance = problem.view, problem.mean, problem.variance
+        if problem.covariance is not None:
+            # w = L z with S = L L': for z the prior is the identity, around L^-1 m, and rows become rows @ L
+            self._rotation = cholesky(problem.covariance, lower=True)
+            rows = rows.times(self._rotation)
+            if mean is not None:
+                mean = solve_triangular(self._rotation, mean.T, lower=True).T
+        per_class = variance.mean(axis=0) if variance is not None and self._classes else variance
+        #: mean over the examples of C x' S x: how far a step along one example can reach
+        self.stiffness = float(problem.cost.mean()) * problem.mapping.stretch * rows.mean_square(per_class)
+        self.distance = 0.0
+        work = rows.numbers * max(1, self._classes) + problem.n_examples  # of a pass over everything
+        self._max_visits = max(1, int(_WORK * problem.n_examples / work))
+        spec: dict[str, Any] = {
+            "n_weights": rows.width * (self._padded if self._classes else 1),
+            "bias": rows.bias,
+            "cost": problem.cost,
+            "squared": problem.loss == "squared_hinge",
+            "mean": self._inward(mean, 0.0),
+            "variance": self._inward(variance, 1.0),
+            "lower": self._inward(problem.lower, -np.inf),
+            "upper": self._inward(problem.upper, np.inf),
+            "single_precision": single_precision,
+            "seed": seed,
+        }
+        self._kernel = _core.State(rows.kernel, spec | problem.mapping.kernel())
+        price = Newton.price(self._kernel, problem.n_examples, rows.numbers)
+        #: visits of each example after which Newton's method is worth what it costs
+        self.plain_passes = price if price < _DEAR else np.inf
+        if alpha is None and self.stiffness > STIFF and price < _CHEAP:
+            self.plain_passes = 0.0
+        self._newton = Newton(self._kernel, spec["mean"], spec["variance"], threads)
+        if alpha is not None:
+            reached = self.reset(alpha)
+            if reached < self._kernel.nothing() and not trusted:
+                self.reset(np.zeros(alpha.size))
+        if w is not None and np.isfinite(w).all():
+            lower = -np.inf if problem.lower is None else problem.lower
+            upper = np.inf if problem.upper is None else problem.upper
+            self._kernel.set_weights(self._as_kernel(np.clip(w, lower, upper)))
+
+    @property
+    def n_examples(self) -> int:
+        """Number of examples."""
+        return self.problem.n_examples
+
+    def reset(self, alpha: Array) -> float:
+        """Take these dual variables; return their dual."""
+        return self._kernel.set_alpha(np.ascontiguousarray(alpha, dtype=np.float64).reshape(-1), self.threads)
+
+    def explore(self) -> None:
+        """Have the next pass visit every example."""
+        self._kernel.explore()
+
+    def optimize(
+        self, max_passes: int, goal: float, max_visits: float = np.inf
+    ) -> list[tuple[int, int, float, float, float]]:
+        """Run passes; return for each (visited, awake, dual, estimate of the relative gap, seconds)."""
+        return self._kernel.optimize(max_passes, int(max(1, min(self._max_visits, max_visits))), goal)
+
+    @property
+    def nothing(self) -> float:
+        """The dual where all dual variables are 0."""
+        return self._kernel.nothing()
+
+    def draw(self, centre: Array, kappa: float) -> None:
+        """Have the passes draw the weights to a centre, kappa times as strongly as the prior does."""
+        self._kernel.draw(self._as_kernel(centre), kappa)
+
+    def certify(self) -> tuple[float, float]:
+        """Return the lower bound of the dual variables and the upper bound of the present weights.
+
+        `distance` is then the part of the upper bound that is paid to the prior.
+        """
+        lower, upper, self.distance = self._kernel.certify(self.threads)
+        return lower, upper
+
+    def descend(self, start: Array | None) -> tuple[float, float] | None:
+        """Take a step of Newton's method, the first time from weights to start from, or the present ones.
+
+        Return bounds as `certify` does, or None where nothing better is found.
+        """
+        if self._newton.begun:
+            found = self._newton.step()
+        else:
+            w = self._as_kernel(self.weights() if start is None else start)
+            self._kernel.draw(w, 0.0)
+            self._kernel.set_weights(w)
+            found = self._newton.begin(self.n_examples if self.plain_passes == 0 else 0)
+        if found is None:
+            return None
+        lower, upper, self.distance = found
+        return lower, upper
+
+    def weights(self) -> Array:
+        """Return the present weights, in the shape that the user sees."""
+        flat = np.empty(self._kernel.n_weights)
+        self._kernel.get_weights(flat)
+        w = np.ascontiguousarray(flat.reshape(-1, self._padded)[:, : self._classes].T) if self._classes else flat
+        return w if self._rotation is None else w @ self._rotation.T
+
+    def alpha(self) -> Array:
+        """Return the dual variables."""
+        flat = np.empty(self._kernel.n_alpha)
+        self._kernel.get_alpha(flat)
+        return flat.reshape(self.problem.alpha_shape)
+
+    def _as_kernel(self, w: Array) -> Array:
+        """Return weights in the coordinates and the layout of the kernel."""
+        if self._rotation is not None:
+            w = solve_triangular(self._rotation, w.T, lower=True).T
+        return np.ascontiguousarray(self._inward(w, 0.0))
+
+    def _inward(self, value: Array | None, filler: float) -> Array | None:
+        """Lay out a quantity of the weights as the kernel does: features x classes, the classes padded."""
+        if value is None or not self._classes:
+            return value
+        out = np.full((value.shape[1], self._padded), filler)
+        out[:, : self._classes] = value.T
+        return out.reshape(-1)
