@@ -40,7 +40,8 @@ public:
     /// answer: as certify, but first every dual variable becomes what the weights offered ask for. Newton's method
     /// builds on it: `own` is then m + S u, from which the weights offered differ by S times the gradient of the
     /// primal, and `curve` adds to the Hessian of the losses, whose lower triangle the caller keeps and which begins
-    /// at 0, what has changed in it since the last call. Only where `smooth`.
+    /// at 0, what has changed in it since the last call. Only where `smooth`. With a stride above 1 only every
+    /// stride-th example answers, and what is returned bounds nothing.
     virtual bool smooth() const = 0;
     virtual Bounds answer(std::int64_t stride, int threads) = 0;
     virtual void own(double* w) const = 0;

@@ -58,8 +58,7 @@ inline CsrCheck check_csr_loop(const I* start, std::size_t n_starts, const I* co
         const I p = start[i];
         falls -= p > 0 && p < start[i + 1] && column[p] <= column[p - 1];
     }
-    const bool canonical = falls == 0;
-    return canonical ? CsrCheck::canonical : CsrCheck::not_canonical;
+    return falls == 0 ? CsrCheck::canonical : CsrCheck::not_canonical;
 }
 
 template <class I>
