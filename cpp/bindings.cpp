@@ -1,51 +1,19 @@
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <stdexcept>
 #include <tuple>
 
+#include "arrays.hpp"
 #include "cholesky.hpp"
 #include "make_state.hpp"
 #include "preferences.hpp"
 #include "simd.hpp"
 #include "validate.hpp"
 
-namespace nb = nanobind;
 using namespace dualsvm;
 
 namespace {
-
-template <class T, int N = 1>
-using Array = nb::ndarray<const T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
-using Matrix = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-using Vector = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-void expect(bool holds, const char* what) {
-    if (!holds) throw std::invalid_argument(what);
-}
-
-/// An array as it is: the kernel keeps pointers into it, so that a converted copy would not do.
-template <class T, int N = 1>
-Array<T, N> as_is(nb::handle array) {
-    return nb::cast<Array<T, N>>(array, false);
-}
-
-/// The pointer of the named array with the given number of entries (any number if negative); null if absent.
-template <class T, int N = 1>
-const T* pointer(const nb::dict& spec, const char* name, std::int64_t size) {
-    if (!spec.contains(name) || spec[name].is_none()) return nullptr;
-    const auto array = as_is<T, N>(spec[name]);
-    if (size >= 0 && std::int64_t(array.size()) != size)
-        throw std::invalid_argument(std::string(name) + " has another length than it should");
-    return array.data();
-}
-
-std::int64_t length(const nb::dict& spec, const char* name) {
-    return spec.contains(name) ? std::int64_t(nb::len(nb::object(spec[name]))) : 0;
-}
 
 Kind kind_of(const std::string& name) {
     if (name == "single") return Kind::single;
@@ -236,4 +204,6 @@ NB_MODULE(_core, m) {
             expect(std::int64_t(w.size()) == self.state->n_weights(), "weights of another length");
             self.state->set_weights(w.data());
         });
+
+    bind_structured(m);
 }

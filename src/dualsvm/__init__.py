@@ -2,15 +2,21 @@
 
 from importlib.metadata import version
 
-from .linear import SVMClassifier, SVMRanker, SVMRegressor, c_path, load
+from . import tasks
+from .linear import SVMClassifier, SVMRanker, SVMRegressor, c_path
+from .load import load
 from .prior import Prior
 from .problem import Problem
 from .solution import Certificate, Record, Solution
 from .solve import solve
+from .structured import OracleError, OracleProblem, OracleSolution, StructuredSVM, check_task
 
 __version__ = version("dualsvm")
 __all__ = [
     "Certificate",
+    "OracleError",
+    "OracleProblem",
+    "OracleSolution",
     "Prior",
     "Problem",
     "Record",
@@ -18,7 +24,10 @@ __all__ = [
     "SVMRanker",
     "SVMRegressor",
     "Solution",
+    "StructuredSVM",
     "c_path",
+    "check_task",
     "load",
     "solve",
+    "tasks",
 ]

@@ -6,7 +6,7 @@ import inspect
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import joblib
 import numpy as np
@@ -20,24 +20,27 @@ from .pull import Pull
 from .solution import Record, Solution, feasible, relative_gap
 from .state import State
 
+if TYPE_CHECKING:
+    from .structured import OracleProblem, OracleSolution
+
 _COARSE = 0.1  # certify again when the gap has come down to this part of the last certified one
 
 
 def solve(
-    problem: Problem,
+    problem: Problem | OracleProblem,
     tol: float = 1e-3,
     max_iter: int = 1000,
-    start: Solution | None = None,
+    start: Solution | OracleSolution | None = None,
     random_state: Any = None,
     n_jobs: int | None = None,
     verbose: int = 0,
     callback: Callable[[Record], Any] | None = None,
-) -> Solution:
+) -> Solution | OracleSolution:
     """Solve a problem to a certified relative gap.
 
     Parameters
     ----------
-    problem : Problem
+    problem : Problem or OracleProblem
         What to solve.
     tol : float, default 1e-3
         Stop when ``(upper - lower) / |upper|`` is at most this, with both bounds proven.
@@ -47,7 +50,8 @@ def solve(
         An earlier solution to start from. Its dual variables are matched to the examples of this problem by id
         (by position where the problems name none), clipped to feasibility, and the weights rebuilt from them:
         costs, margins, bounds, prior and features may have changed, and examples may have come and gone. Where
-        dual variables of 0 would be a better start, those are taken.
+        dual variables of 0 would be a better start, those are taken. For an `OracleProblem`, an
+        `OracleSolution` whose constraints are still those of the same examples.
     random_state : int, RandomState, Generator or None, default None
         Seed of the order in which examples are visited. The same seed and `n_jobs` give the same result.
     n_jobs : int, default None
@@ -60,7 +64,7 @@ def solve(
 
     Returns
     -------
-    Solution
+    Solution or OracleSolution
         With bounds on the optimum that hold whether or not the solve has converged. Ctrl-C also ends a solve with
         the best state reached and its certificate.
 
@@ -86,16 +90,28 @@ def solve(
     >>> solve(changed, tol=1e-6, start=solution, random_state=0).converged
     True
     """
-    if not isinstance(problem, Problem):
-        raise TypeError(f"problem must be a dualsvm.Problem, got {type(problem).__name__}")
+    from .structured import OracleProblem, OracleSolution
+    from .structured.explore import explore
+
+    if not isinstance(problem, Problem | OracleProblem):
+        raise TypeError(f"problem must be a dualsvm.Problem or OracleProblem, got {type(problem).__name__}")
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be callable, got {type(callback).__name__}")
     watchers = printers(verbose, tol := as_tolerance(tol))
     if callback is not None:
         watchers.append(Call(callback))
-    solution = pursue(problem, tol, max_iter, start, as_seed(random_state), n_jobs, watchers)
-    if solution.status == "max_iter":
-        warn_not_converged(solution.n_iter, solution.gap, tol)
+    seed = as_seed(random_state)
+    solution: Solution | OracleSolution
+    if isinstance(problem, OracleProblem):
+        if start is not None and not isinstance(start, OracleSolution):
+            raise TypeError(f"start must be a dualsvm.OracleSolution here, got {type(start).__name__}")
+        solution = explore(problem, tol, as_passes(max_iter), start, seed, n_jobs, watchers=watchers)
+    else:
+        if start is not None and not isinstance(start, Solution):
+            raise TypeError(f"start must be a dualsvm.Solution, got {type(start).__name__}")
+        solution = pursue(problem, tol, max_iter, start, seed, n_jobs, watchers)
+    if solution.status in ("max_iter", "stalled"):
+        warn_not_converged(solution.n_iter, solution.gap, tol, stalled=solution.status == "stalled")
     return solution
 
 

@@ -1,22 +1,15 @@
-"""Functions on estimators: a path over C, and loading."""
+"""A path over C."""
 
 from __future__ import annotations
 
 import copy
-import os
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from .. import store
 from ..checks import as_array
 from .base import LinearSVM
-from .classifier import SVMClassifier
-from .ranker import SVMRanker
-from .regressor import SVMRegressor
-
-_KINDS = {f"dualsvm.{kind.__name__} 1": kind._restored for kind in (SVMClassifier, SVMRegressor, SVMRanker)}
 
 
 def c_path(estimator: Any, X: Any, y: Any, Cs: Any, **fit_params: Any) -> list[Any]:
@@ -61,29 +54,3 @@ def c_path(estimator: Any, X: Any, y: Any, Cs: Any, **fit_params: Any) -> list[A
         model = copy.copy(model).set_params(C=float(values[k]), warm_start=True).fit(X, y, **fit_params)
         models[k] = model
     return [model.set_params(warm_start=estimator.warm_start) for model in models]
-
-
-def load(path: str | os.PathLike[str]) -> Any:
-    """Read an estimator that its `save` wrote. No pickle is involved: files from strangers are safe to load.
-
-    Parameters
-    ----------
-    path : path-like
-        The file.
-
-    Returns
-    -------
-    SVMClassifier, SVMRegressor or SVMRanker
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> import dualsvm
-    >>> model = dualsvm.SVMRegressor(random_state=0).fit([[1.0], [2.0]], [2.0, 4.0])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder) / "model.npz"
-    ...     model.save(path)
-    ...     dualsvm.load(path).gap_ == model.gap_
-    True
-    """
-    return store.read(path, "an estimator", _KINDS)

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "rows.hpp"
+
+namespace dualsvm {
+
+/// Entries of a joint feature vector, gathered in any order and then put in that of the columns.
+struct Entry {
+    std::int32_t column;
+    double x;
+};
+
+inline void settle(std::vector<Entry>& entries) {
+    std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.column < b.column; });
+    std::size_t kept = 0;
+    for (std::size_t k = 0; k < entries.size();) {
+        Entry sum = entries[k++];
+        while (k < entries.size() && entries[k].column == sum.column) sum.x += entries[k++].x;
+        if (sum.x != 0) entries[kept++] = sum;
+    }
+    entries.resize(kept);
+}
+
+/// The worst constraint that was found for an example, x = phi(x_i, y_i) - phi(x_i, h) and l = loss(y_i, h), and
+/// value = l - w.x. No other h has more than `bound`, which is the value itself where the search is exact.
+struct Finding {
+    std::vector<Entry> x;
+    double l = 0, value = 0, bound = 0;
+};
+
+/// Completes a finding whose entries are gathered and whose l is known, of an exact search.
+inline void settle(Finding& found, const double* w) {
+    settle(found.x);
+    found.value = found.l;
+    for (const Entry& entry : found.x) found.value -= entry.x * w[entry.column];
+    found.bound = found.value;
+}
+
+/// Examples whose outputs, vectors of labels, can be searched: `find` for the worst constraint, `decode` for the best
+/// output or, augmented by the loss, for that of `find`. `w` has kLane entries to spare behind its last.
+class Decoder {
+public:
+    virtual ~Decoder() = default;
+    virtual Index size() const = 0;
+    virtual Index n_weights() const = 0;
+    virtual Index length(Index i) const = 0;  // labels of an output
+    virtual Finding find(Index i, const double* w) const = 0;
+    virtual void decode(Index i, const double* w, bool augmented, std::int32_t* labels) const = 0;
+    virtual void joint(Index i, const std::int32_t* labels, double factor, std::vector<Entry>& out) const = 0;
+    virtual double loss(Index i, const std::int32_t* labels) const = 0;
+
+    /// The k best outputs, one behind the other, and their scores; fewer where there are not so many.
+    virtual std::vector<double> best(Index, const double*, Index, std::vector<std::int32_t>&) const {
+        throw std::invalid_argument("only the best output can be found here");
+    }
+};
+
+/// Calls f(k) for every k below n, in threads. What comes out must not depend on which thread calls.
+template <class F>
+void in_threads(Index n, int threads, const F& f) {
+    std::atomic<Index> next{0};
+    std::exception_ptr failed;
+    std::mutex lock;
+    const auto work = [&] {
+        try {
+            for (Index k; (k = next.fetch_add(1, std::memory_order_relaxed)) < n;) f(k);
+        } catch (...) {
+            next = n;
+            const std::lock_guard guard(lock);
+            failed = std::current_exception();
+        }
+    };
+    std::vector<std::thread> others;
+    for (int t = 1; t < threads && t < n; ++t) others.emplace_back(work);
+    work();
+    for (std::thread& other : others) other.join();
+    if (failed) std::rethrow_exception(failed);
+}
+
+}  // namespace dualsvm

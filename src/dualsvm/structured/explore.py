@@ -1,0 +1,291 @@
+"""The schedule of explore, optimize and certify for constraints that are searched. Nothing here knows the task."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..checks import Array
+from ..progress import Watcher
+from ..solution import Record, relative_gap
+from .constraints import OracleError
+from .crew import Crew
+from .problem import Searched
+from .solution import OracleSolution
+from .working import WorkingSet
+
+_PARTS = 30  # into which the examples are divided: one after the other is explored
+_BY_GAP = 0.8  # of a part is drawn by the last known gaps, the rest uniformly
+_LEAST, _MOST = 2, 10  # passes over the cache after a part
+_SOLVED = 0.1  # of the whole gap: a gap of the cached problem that is small enough
+_READY = 0.8  # of the tolerance: certify when the gap seems to have come down to this
+_SKIP = 0.25  # of the last gap of an example: so much to gain from its cached constraints spares the oracle
+_TRIFLE = 0.01  # of the mean gap: less is not worth a visit
+
+
+def explore(
+    problem: Searched,
+    tol: float,
+    max_iter: int,
+    start: OracleSolution | None,
+    seed: int,
+    n_jobs: int | None,
+    cache_mb: float = 1024.0,
+    prune_after: int = 50,
+    watchers: Sequence[Watcher] = (),
+    keep: Callable[[OracleSolution], Any] | None = None,
+    keep_every: float = 600.0,
+) -> OracleSolution:
+    """Search, optimize and certify until the gap is within the tolerance.
+
+    `keep` is called with the state so far, every so many seconds. An `OracleError` carries the state so far as its
+    attribute `solution`.
+    """
+    with Crew(n_jobs) as crew:
+        run = _Run(problem, tol, crew, cache_mb * 2**20, prune_after, seed, start)
+        status = "max_iter"
+        kept = time.perf_counter()
+        try:
+            if start is not None:
+                run.certify()
+                status = run.tell(watchers) or status
+            while status == "max_iter" and not run.ended and run.passes < max_iter:
+                if not run.open:
+                    for watcher in watchers:
+                        watcher.begin()
+                    run.open = True
+                run.explore(run.choose())
+                run.optimize()
+                if run.promising or run.passes >= max_iter:
+                    run.certify()
+                if run.certified or run.pass_done:
+                    status = run.tell(watchers) or status
+                if keep is not None and time.perf_counter() - kept >= keep_every:
+                    keep(run.finish("stopped"))
+                    kept = time.perf_counter()
+            if not run.certified and (status == "max_iter" or run.w is None):
+                run.certify()
+                run.tell(watchers)
+        except KeyboardInterrupt:
+            status = "interrupted"
+        except OracleError as error:
+            error.solution = run.finish("failed")  # type: ignore[attr-defined]
+            raise
+        finally:
+            for watcher in watchers:
+                watcher.close()
+        return run.finish(status)
+
+
+class _Run:
+    """A search under way: what is held, what every example was last seen to lack, and the best weights certified."""
+
+    def __init__(
+        self,
+        problem: Searched,
+        tol: float,
+        crew: Crew,
+        limit: float,
+        prune_after: int,
+        seed: int,
+        start: OracleSolution | None,
+    ) -> None:
+        self.problem, self.tol, self.crew, self.limit = problem, tol, crew, limit
+        self.working = WorkingSet(problem, prune_after, seed)
+        self.random = np.random.default_rng(seed)
+        self.began = time.perf_counter()
+        self.history: list[Record] = []
+        n = problem.n_examples
+        self.gaps = np.full(n, np.inf)  # of the examples, when they were last asked about
+        self.queue = np.arange(n) if problem.sequential else self.random.permutation(n)
+        self.part = max(1, n // _PARTS)
+        self.calls = self.pass_calls = 0
+        self.gain = 0.0  # of the dual since the last part was asked for
+        self.factor = 1.0  # of the true gap over what the gaps seen add up to
+        self.idle = False  # whether nothing new was found in a whole pass
+        self.cached = np.inf
+        self.w: Array | None = None
+        self.upper, self.estimate = np.inf, np.inf
+        self.proven = True  # whether every answer that counts in the upper bound was a proof
+        self.certified = self.open = False
+        if start is not None:
+            self._resume(start)
+        self.lower = self.dual = self.working.rebuild()
+
+    def _resume(self, start: OracleSolution) -> None:
+        """Take over what an earlier solution holds, for the examples that are there."""
+        here = start.example < self.problem.n_examples
+        example, alpha = start.example[here], np.maximum(start.alpha[here], 0.0)
+        mass = np.bincount(example, alpha, minlength=self.problem.n_examples)
+        cost = self.problem.cost
+        factor = np.divide(cost, mass, out=np.ones_like(cost), where=mass > cost)
+        self.working.put(start.rows[here], start.margins[here], example, alpha * factor[example])
+
+    @property
+    def passes(self) -> float:
+        return self.calls / self.problem.n_examples
+
+    @property
+    def pass_done(self) -> bool:
+        return self.pass_calls >= self.problem.n_examples
+
+    @property
+    def gap(self) -> float:
+        return relative_gap(self.lower, self.upper) if np.isfinite(self.upper) else np.inf
+
+    @property
+    def ended(self) -> bool:
+        """Whether the last certificate leaves nothing to do: it is good enough, or nothing is left to find."""
+        return self.certified and (self.gap <= self.tol or self.unproven or self.stalled)
+
+    @property
+    def unproven(self) -> bool:
+        return not self.proven and self.estimate <= self.tol
+
+    @property
+    def stalled(self) -> bool:
+        return self.idle and self.cached <= 0.1 * self.tol * abs(self.dual)
+
+    @property
+    def record(self) -> Record:
+        return self.history[-1]
+
+    def weights(self) -> Array:
+        return self.working.weights()
+
+    def choose(self) -> Array:
+        """Return the next examples to ask about."""
+        if len(self.queue):
+            which, self.queue = self.queue[: self.part], self.queue[self.part :]
+            return which
+        n = self.problem.n_examples
+        if self.problem.sequential:
+            self.queue = np.arange(n)
+            return self.choose()
+        gaps = self.gaps
+        spared = self.working.cached_gaps() >= np.maximum(_SKIP * gaps, _TRIFLE * gaps.mean())
+        gaps = np.where(spared & (gaps > 0), 0.0, gaps)
+        wanted = min(int(np.ceil(_BY_GAP * self.part)), int((gaps > 0).sum()))
+        # the smallest of exponential times with these rates: a draw without replacement
+        times = np.divide(self.random.exponential(size=n), gaps, out=np.full(n, np.inf), where=gaps > 0)
+        drawn = np.argpartition(times, wanted - 1)[:wanted] if wanted else np.empty(0, dtype=np.int64)
+        rest = np.ones(n, dtype=bool)
+        rest[drawn] = False
+        others = np.flatnonzero(rest & ~spared)
+        more = self.random.permutation(others)[: max(0, self.part - wanted)]
+        return np.concatenate([drawn, more])
+
+    def explore(self, which: Array) -> None:
+        """Ask for the worst constraints of some examples, and add what is new."""
+        self.certified = False
+        self.gain = 0.0
+        self.asked = len(which)
+        if len(which):
+            self._ask(self.weights(), which)
+
+    def _ask(self, w: Array, which: Array) -> Any:
+        which = np.ascontiguousarray(which, dtype=np.int64)
+        pledged = self.working.pledged(which)
+        found = self.problem.search(w, which, self.crew)
+        self.calls += found.calls
+        self.pass_calls += found.calls
+        self.gaps[which] = np.maximum(self.problem.cost[which] * np.maximum(found.value, 0.0) - pledged, 0.0)
+        added, gain = self.working.insert(found)
+        self.working.shrink(self.limit)
+        self.idle = added == 0
+        self.gain += gain
+        self.dual += gain
+        return found
+
+    def optimize(self) -> None:
+        """Run passes over the cache, while they are worth more than the oracle's next answers would be."""
+        whole = self.total
+        work = 0.0 if self.problem.price is None else self.asked * self.problem.price
+        for k in range(_MOST):
+            visited, gain, self.cached, read = self.working.optimize()
+            work += read
+            self.gain += gain
+            self.dual += gain
+            slow = self.problem.price is not None and k + 1 >= _LEAST and gain * work < self.gain * read
+            if not visited or self.cached <= _SOLVED * whole or slow:
+                break
+
+    @property
+    def total(self) -> float:
+        """What the gaps of all examples may add up to, from those that are known."""
+        known = np.isfinite(self.gaps)
+        return float(self.gaps[known].mean() * len(known)) if known.any() else np.inf
+
+    @property
+    def promising(self) -> bool:
+        """Whether the gap seems to have come down to the tolerance."""
+        if not np.isfinite(self.gaps).all():
+            return False
+        total = self.factor * self.total
+        return total <= _READY * self.tol * abs(self.dual + total)
+
+    def certify(self) -> None:
+        """Ask about all examples at the present weights, and take note of the bounds that this proves."""
+        cost = self.problem.cost
+        self.lower = max(self.lower, lower := self.working.rebuild())
+        self.dual = lower
+        w, self.cached = self.weights(), self.working.look()
+        expected, distance = self.factor * self.total, self.working.distance(w)
+        found = self._ask(w, np.arange(self.problem.n_examples))
+        paid = np.where(cost > 0, cost * np.maximum(found.bound, 0.0), 0.0).sum()
+        seen = np.where(cost > 0, cost * np.maximum(found.value, 0.0), 0.0).sum()
+        upper = distance + paid
+        proven = bool(np.isfinite(paid))
+        if proven and upper < self.upper:
+            self.w, self.upper = w, float(upper)
+        elif self.w is None or (not proven and not np.isfinite(self.upper)):
+            self.w = w
+        self.proven = proven
+        # where rounding makes the bounds cross, it is at least as large as that: the lower one gives way by as much
+        self.lower = min(self.lower, 2 * self.upper - self.lower)
+        self.estimate = relative_gap(self.lower, float(distance + seen))
+        if np.isfinite(expected) and expected > 0:
+            self.factor *= min(max((distance + seen - lower) / expected, 0.3), 3.0)
+        self.factor = max(self.factor, 0.3)
+        self.certified = True
+
+    def tell(self, watchers: Sequence[Watcher]) -> str:
+        """Make the record of a pass, and have the watchers look; return "stopped" if one wants to stop."""
+        gap = self.total / max(abs(self.dual), 1e-300) if not self.certified else self.estimate
+        lower, held = max(self.lower, self.dual) if not self.certified else self.lower, self.working.held
+        seconds = time.perf_counter() - self.began
+        iteration = self.record.iteration + 1 if self.history else int(self.pass_calls > 0)
+        self.history.append(Record(iteration, self.pass_calls, held, lower, self.upper, gap, seconds))
+        self.pass_calls, self.open = 0, False
+        return "stopped" if any([watcher.tell(self) for watcher in watchers]) else ""
+
+    def finish(self, status: str) -> OracleSolution:
+        """Return what is known now."""
+        if self.certified:
+            for name, true in (("converged", self.gap <= self.tol), ("uncertified", self.unproven)):
+                if true:
+                    status = name
+                    break
+            else:
+                status = "stalled" if self.stalled and status == "max_iter" else status
+        rows, l, example, alpha = self.working.content()
+        w = self.weights() if self.w is None else self.w
+        padded = np.zeros(rows.shape[1])
+        padded[: len(w)] = w
+        return OracleSolution(
+            w=padded,
+            rows=rows,
+            margins=l,
+            alpha=alpha,
+            example=example,
+            lower_bound=self.lower,
+            upper_bound=self.upper,
+            status=status,
+            certified=bool(np.isfinite(self.upper)),
+            n_iter=self.record.iteration if self.history else 0,
+            n_oracle_calls=self.calls,
+            history=self.history,
+        )

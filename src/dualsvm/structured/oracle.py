@@ -1,0 +1,198 @@
+"""From a task, with the methods that users know, to constraints."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..checks import Array
+from ..prior import Prior
+from .constraints import Answer, Feature, Found, OracleError, as_feature, collect, difference
+from .crew import Crew
+from .examples import Examples, Stream
+from .problem import Searched, Shape, as_loss
+
+_ROUNDS = 12  # calls of the oracle in a search with slack rescaling
+
+
+class TaskProblem(Searched):
+    """The problem that a task makes of examples: x = phi(x_i, y_i) - phi(x_i, h) and l = loss(y_i, h) for outputs h.
+
+    With slack rescaling both are multiplied by loss(y_i, h).
+    """
+
+    def __init__(
+        self,
+        task: Any,
+        examples: Examples | Stream,
+        rescaling: str,
+        cost: ArrayLike,
+        prior: Prior | None,
+        lower: ArrayLike | None,
+        upper: ArrayLike | None,
+        learned: Array | None = None,
+    ) -> None:
+        """`learned`: weights that take the place of the mean of the prior, as a stream is learned from."""
+        super().__init__(examples.n, cost, prior, *bounds_of(task, lower, upper))
+        self._learned = learned
+        self.task, self.examples, self.rescaling = task, examples, rescaling
+        self.sequential = examples.sequential
+        self.compiled = hasattr(task, "encode") and rescaling == "margin"
+        self._coded = task.encode(examples.X, examples.Y) if self.compiled and examples.held else None
+        self._found = 0
+        self._known = np.zeros(examples.n, dtype=bool)  # whose true output has been looked at
+        self.check(self.width)
+
+    @property
+    def width(self) -> int | None:
+        """Number of weights, if the task knows it."""
+        size = getattr(self.task, "size_joint_feature", None)
+        return None if size is None else int(size)
+
+    @property
+    def n_weights(self) -> int:
+        """Number of weights, which may grow."""
+        return max(self._found, self.width or 0)
+
+    def shape(self, d: int) -> Shape:
+        """Return the prior and the bounds of d weights."""
+        shape = super().shape(d)
+        if self._learned is None:
+            return shape
+        mean = np.zeros(d)
+        mean[: len(self._learned)] = self._learned
+        return shape._replace(mean=mean)
+
+    def prints(self) -> Array:
+        """Return a fingerprint of every example, by the joint feature vector of its true output.
+
+        Constraints found earlier are those of an example only if that is what it was.
+        """
+        everything = np.arange(self.n_examples)
+        prints = np.empty(self.n_examples, dtype=np.uint64)
+        for part in np.array_split(everything, -(-self.n_examples // 1000)):
+            for i, x, y in zip(part, *self.examples.read(part), strict=True):
+                column, values = as_feature(self.task.joint_feature(x, y), f"example {i}: joint_feature", None)
+                text = hashlib.blake2b(column.tobytes() + values.tobytes(), digest_size=8)
+                prints[i] = int.from_bytes(text.digest(), "little")
+        return prints
+
+    @property
+    def price(self) -> float | None:  # type: ignore[override]
+        """What a call costs, as the task says."""
+        return getattr(self._coded, "price", None)
+
+    def search(self, w: Array, which: Array, crew: Crew) -> Found:
+        """Return the worst constraints of some examples at the weights w."""
+        if self._coded is not None:
+            return Found(*self._coded.search(which, w, crew.threads))
+        X, Y = self.examples.read(which)
+        if self.compiled:
+            found = Found(*self.task.encode(X, Y).search(np.arange(len(which)), w, crew.threads))
+            return found._replace(example=which[found.example])
+        asked = list(zip(which.tolist(), X, Y, ~self._known[which], strict=True))
+        self._known[which] = True
+        answers = crew.map(_ask, asked, self.task, w, self.rescaling)
+        found = collect(which, answers)
+        self._found = max(self._found, found.width)
+        return found
+
+
+def bounds_of(task: Any, lower: Any, upper: Any) -> tuple[Any, Any]:
+    """Return the bounds that the user sets on the weights, tightened to those that the task needs."""
+    if not hasattr(task, "weight_bounds"):
+        return lower, upper
+    low, high = task.weight_bounds()
+    if low is not None:
+        lower = low if lower is None else np.maximum(lower, low)
+    if high is not None:
+        upper = high if upper is None else np.minimum(upper, high)
+    return lower, upper
+
+
+def _ask(asked: list[tuple[int, Any, Any, bool]], task: Any, w: Array, rescaling: str) -> list[Answer]:
+    answers = []
+    for i, x, y, new in asked:
+        try:
+            oracle = _Oracle(task, x, y, f"example {i}", new)
+            answers.append(oracle.margin(w) if rescaling == "margin" else oracle.slack(w))
+        except OracleError:
+            raise
+        except Exception as error:
+            raise OracleError(f"the task failed on example {i}: {type(error).__name__}: {error}") from error
+    return answers
+
+
+class _Oracle:
+    """The task on one example."""
+
+    def __init__(self, task: Any, x: Any, y: Any, name: str, new: bool) -> None:
+        self.task, self.x, self.y, self.name = task, x, y, name
+        self.own = self._feature(y)
+        if new and (loss := as_loss(task.loss(y, y), f"{name}: loss(y, y)")) != 0:
+            raise OracleError(f"{name}: the loss of the true output must be 0, got {loss}")
+
+    def _feature(self, y: Any) -> Feature:
+        phi = self.task.joint_feature(self.x, y)
+        size = getattr(self.task, "size_joint_feature", None)
+        return as_feature(phi, f"{self.name}: joint_feature", None if size is None else int(size))
+
+    def _worst(self, w: Array, truth: float) -> tuple[Feature, float]:
+        """Return phi(y) - phi(h) and loss(y, h) of the answer h to the weights w, whose value `truth` must reach."""
+        h = self.task.loss_augmented_inference(self.x, self.y, w)
+        x = difference(self.own, self._feature(h))
+        l = as_loss(self.task.loss(self.y, h), f"{self.name}: loss")
+        if l < 0:
+            raise OracleError(f"{self.name}: the loss must not be negative, got {l}")
+        value = l - x.dot(w)
+        if getattr(self.task, "exact", True) and value < truth - 1e-9 * (1 + l + self.own.size(w) + x.size(w)):
+            raise OracleError(
+                f"{self.name}: loss_augmented_inference returned an output that is worse than the true one: its loss "
+                f"and score add up to {value:.6g} more than the true output's, which counts 0; a search that is not "
+                "exact says so by task.exact = False"
+            )
+        return x, l
+
+    def margin(self, w: Array) -> Answer:
+        x, l = self._worst(w, 0.0)
+        value = l - x.dot(w)
+        bound = value if getattr(self.task, "exact", True) else np.nan
+        return Answer([(x, l)], value, bound)
+
+    def slack(self, w: Array) -> Answer:
+        """Search for the largest loss (1 - w.x) by calls with weights w / t, which maximise  1 - w.x + t loss.
+
+        For every t > 0 and every output, loss (1 - w.x) <= (1 - w.x + t loss)^2 / 4t where the bracket is positive,
+        so that each call bounds all outputs; at equality, loss t = 1 - w.x, which is how t is chosen next.
+        """
+        if hasattr(self.task, "slack_inference"):
+            h = self.task.slack_inference(self.x, self.y, w)
+            x, l = difference(self.own, self._feature(h)), as_loss(self.task.loss(self.y, h), f"{self.name}: loss")
+            value = l * (1 - x.dot(w))
+            return Answer([(Feature(x.column, l * x.x), l)], value, value)
+        found: dict[tuple[float, float], tuple[Feature, float]] = {}
+        value, bound, t, calls = 0.0, np.inf, 1.0, 0
+        low, high = 0.0, np.inf
+        while calls < _ROUNDS:
+            x, l = self._worst(w / t, 0.0)
+            calls += 1
+            short = 1 - x.dot(w)
+            bound = min(bound, max(short + t * l, 0.0) ** 2 / (4 * t))
+            if l * short > value:
+                value = l * short
+            if l > 0:
+                found[(l, short)] = (Feature(x.column, l * x.x), l)
+            if bound <= value * (1 + 1e-9) or (l <= 0 and t > 1e6):
+                break
+            if short > t * l:  # the loss counts too little
+                low = t
+                t = np.sqrt(low * high) if np.isfinite(high) else 4 * t
+            else:
+                high = t
+                t = np.sqrt(low * high) if low > 0 else t / 4
+        exact = getattr(self.task, "exact", True)
+        kept = max(found.values(), key=lambda pair: pair[1] - pair[0].dot(w), default=None)
+        return Answer([] if kept is None else [kept], value, max(bound, value) if exact else np.nan, calls)

@@ -1,0 +1,62 @@
+"""Labels of any hashable type."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+import numpy as np
+
+from ..checks import Array
+
+
+class Labels:
+    """The labels of a task, any hashable values, and their numbers; None and NaN stand for a missing label."""
+
+    def __init__(self, values: Iterable[Hashable]) -> None:
+        self.values = list(dict.fromkeys(values))
+        self.number = {value: k for k, value in enumerate(self.values)}
+        kinds = {type(value) for value in self.values}
+        plain = len(kinds) == 1 and issubclass(next(iter(kinds)), bool | int | float | str)
+        self.array = np.array(self.values) if plain else np.empty(len(self.values), dtype=object)
+        if not plain:
+            self.array[:] = self.values
+
+    @classmethod
+    def of(cls, Y: Iterable[Any]) -> Labels:
+        """Return the labels that occur in outputs, in their order if they have one."""
+        seen = dict.fromkeys(label for y in Y for label in _listed(y) if not missing(label))
+        if not seen:
+            raise ValueError("Y holds no label: give at least one")
+        try:
+            return cls(sorted(seen))
+        except TypeError:  # labels that cannot be compared stay as they came
+            return cls(seen)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def encode(self, y: Any, name: str) -> Array:
+        """Return the numbers of labels, -1 for a missing one."""
+        codes = [-1 if missing(label) else self.number.get(label, -2) for label in _listed(y)]
+        if -2 in codes:
+            label = _listed(y)[codes.index(-2)]
+            known = ", ".join(map(repr, self.values[:10])) + (", ..." if len(self) > 10 else "")
+            raise ValueError(
+                f"{name} has the label {label!r}, which was not seen in training: labels are {known}; "
+                "name those that are still to come by labels=..."
+            )
+        return np.array(codes, dtype=np.int32)
+
+    def decode(self, codes: Array) -> Array:
+        """Return the labels of numbers."""
+        return self.array[codes]
+
+
+def missing(label: Any) -> bool:
+    """Whether a label stands for one that is not known."""
+    return label is None or (isinstance(label, float) and label != label)
+
+
+def _listed(y: Any) -> list[Any]:
+    return y.ravel().tolist() if isinstance(y, np.ndarray) else list(y)
