@@ -174,9 +174,9 @@ void bind_structured(nb::module_& m) {
                  self.put(given, alpha.data());
              })
         .def("optimize",
-             [](Working& self) {
+             [](Working& self, int threads) {
                  nb::gil_scoped_release release;
-                 const CachePass pass = self.optimize();
+                 const CachePass pass = self.optimize(threads);
                  return std::tuple(pass.visited, pass.gain, pass.gap, pass.work);
              })
         .def("pledged",

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <cstring>
-#include <numeric>
+#include <barrier>
+#include <thread>
 
-#include "maximise.hpp"
+#include "held.hpp"
 #include "random.hpp"
 
 namespace dualsvm {
@@ -32,13 +32,8 @@ struct CachePass {
 class Working {
 public:
     Working(const Shape& shape, Index n_weights, Index patience, std::uint64_t seed)
-        : regulariser_(shape, std::size_t(n_weights)),
-          patience_(patience),
-          random_(seed),
-          v_(std::size_t(n_weights)),
-          w_(std::size_t(n_weights)),
-          spread_(std::size_t(n_weights)) {
-        place();
+        : regulariser_(shape, 0), patience_(patience), random_(seed) {
+        grow(shape, n_weights);
     }
 
     /// More weights, with the prior and the box of all.
@@ -54,6 +49,7 @@ public:
     void admit(const double* cost, Index n) {
         for (Index i = 0; i < n; ++i) {
             order_.push_back(std::uint32_t(blocks_.size()));
+            rests_.push_back({0, kNever});
             blocks_.emplace_back();
             blocks_.back().cost = cost[i];
         }
@@ -64,7 +60,7 @@ public:
     Index bytes() const { return bytes_; }
     Index held() const {
         Index sum = 0;
-        for (const Block& block : blocks_) sum += Index(block.held.size());
+        for (const Held& block : blocks_) sum += block.size();
         return sum;
     }
     const std::vector<double>& weights() const { return regulariser_.apart() ? w_ : v_; }
@@ -74,48 +70,50 @@ public:
         const Weights moving = regulariser_.moving(v_, w_, false);
         Index added = 0;
         for (Index r = 0; r < found.n; ++r) {
-            Block& block = blocks_[found.example[r]];
-            const Index n = found.start[r + 1] - found.start[r];
-            const std::int32_t* column = found.column + found.start[r];
-            const double* x = found.x + found.start[r];
-            if (!(block.cost > 0) || knows(block, column, x, n, found.l[r])) continue;
-            add(block, column, x, n, found.l[r], 0.0, moving.s);
+            Held& block = blocks_[found.example[r]];
+            const Index at = found.start[r], n = found.start[r + 1] - at;
+            if (!(block.cost > 0) || block.knows(found.column + at, found.x + at, n, found.l[r])) continue;
+            changing(block,
+                     [&] { block.add(found.column + at, found.x + at, n, found.l[r], 0.0, moving.s, spread_); });
+            gain += block.visit(moving, scratch_).gain;
+            prune(block);
+            rests_[found.example[r]] = {};
             ++added;
-            gain += visit(block, moving).gain;
-            block.due = 0;
         }
         return added;
     }
 
     /// Takes constraints over with their dual variables, which must be feasible; `rebuild` has to follow.
     void put(const Constraints& given, const double* alpha) {
-        const Weights moving = regulariser_.moving(v_, w_, false);
+        const double* s = regulariser_.moving(v_, w_, false).s;
         for (Index r = 0; r < given.n; ++r) {
+            Held& block = blocks_[given.example[r]];
             const Index at = given.start[r], n = given.start[r + 1] - at;
-            add(blocks_[given.example[r]], given.column + at, given.x + at, n, given.l[r], alpha[r], moving.s);
+            changing(block, [&] { block.add(given.column + at, given.x + at, n, given.l[r], alpha[r], s, spread_); });
+            rests_[given.example[r]] = {};
         }
     }
 
     /// One pass over the blocks that are due: one that had little to gain is left alone for a few passes.
-    CachePass optimize() {
-        const Weights moving = regulariser_.moving(v_, w_, false);
-        CachePass pass;
+    CachePass optimize(int threads) {
         random_.shuffle(order_);
         ++now_;
-        const double little = 0.1 * mean_gap_;
-        for (const std::uint32_t i : order_) {
-            Block& block = blocks_[i];
-            if (!block.held.empty() && block.due <= now_) {
-                const Seen seen = visit(block, moving);
-                ++pass.visited;
-                pass.gain += seen.gain;
-                pass.work += seen.read;
-                block.nap = seen.gap > little ? 0 : std::min<Index>(2 * block.nap + 1, kLongest);
-                block.due = now_ + 1 + block.nap;
-            }
-            pass.gap += block.gap;
+        due_.clear();
+        for (const std::uint32_t i : order_)
+            if (rests_[i].until <= now_) due_.push_back(i);
+        CachePass pass;
+        pass.visited = Index(due_.size());
+        const Index round = std::max(kRound, Index(double(n_weights()) * 8 / entries_));
+        if (threads > 1 && !regulariser_.boxed() && pass.visited >= 2 * threads * kRound)
+            side_by_side(threads, round, pass);
+        else
+            meet(0, pass.visited, regulariser_.moving(v_, w_, false), scratch_, pass);
+        for (const std::uint32_t i : due_) prune(blocks_[i]);
+        for (const Held& block : blocks_) pass.gap += block.gap;
+        if (pass.visited) {
+            mean_gap_ = pass.gap / double(pass.visited);
+            entries_ = std::max(1.0, pass.work / double(pass.visited));
         }
-        mean_gap_ = pass.gap / double(std::max<Index>(1, pass.visited));
         return pass;
     }
 
@@ -125,45 +123,37 @@ public:
         const double* w = weights().data();
         for (Index k = 0; k < n; ++k) {
             out[k] = 0;
-            for (const Held& held : blocks_[which[k]].held)
-                if (held.alpha > 0) out[k] += held.alpha * (held.l - dot(held, w));
+            blocks_[which[k]].each([&](const Held::Constraint& one, const std::int32_t* column, const auto* x) {
+                if (one.alpha > 0) out[k] += one.alpha * (one.l - Held::dot(column, x, one.n, w));
+            });
         }
     }
 
     /// Looks at all blocks and has the next pass visit them; returns the gap of the cached problem at the present w.
     double look() {
-        const double* w = weights().data();
         double sum = 0;
-        for (Block& block : blocks_) {
-            double worst = 0, total = 0, alpha_g = 0;
-            for (const Held& held : block.held) {
-                const double g = held.l - dot(held, w);
-                worst = std::max(worst, g);
-                total += held.alpha;
-                alpha_g += held.alpha * g;
-            }
-            block.gap = losses(worst, block.cost, total, alpha_g, false).gap;
-            block.due = block.nap = 0;
-            sum += block.gap;
+        for (std::size_t i = 0; i < blocks_.size(); ++i) {
+            sum += blocks_[i].look(weights().data(), scratch_);
+            if (blocks_[i].size()) rests_[i] = {};
         }
         return sum;
     }
 
     /// The gap of the cached block of every example, when it was last looked at.
     void cached_gaps(double* out) const {
-        for (const Block& block : blocks_) *out++ = block.gap;
+        for (const Held& block : blocks_) *out++ = block.gap;
     }
 
     /// Computes v and w from the dual variables, and returns the dual: a lower bound on the optimum.
     double rebuild() {
         std::vector<double> u(v_.size());
         double linear = 0;
-        for (const Block& block : blocks_) {
-            for (const Held& held : block.held) {
-                if (!(held.alpha > 0)) continue;
-                linear += held.alpha * held.l;
-                for (Index k = 0; k < held.n(); ++k) u[held.column[k]] += held.alpha * held.x[k];
-            }
+        for (const Held& block : blocks_) {
+            block.each([&](const Held::Constraint& one, const std::int32_t* column, const auto* x) {
+                if (!(one.alpha > 0)) return;
+                linear += one.alpha * one.l;
+                for (Index k = 0; k < one.n; ++k) u[column[k]] += one.alpha * double(x[k]);
+            });
         }
         v_ = regulariser_.scaled(std::move(u));
         place();
@@ -174,11 +164,13 @@ public:
     /// into their convex combination, which changes neither w nor the dual. One constraint of each example stays.
     void shrink(Index limit) {
         if (bytes_ <= limit) return;
-        for (Block& block : blocks_)
-            for (Index j = Index(block.held.size()) - 1; j >= 0; --j)
-                if (block.held[j].alpha == 0) drop(block, j);
-        for (std::size_t turn = 0; turn < blocks_.size() && bytes_ > limit * 3 / 4; ++turn)
-            merge(blocks_[next_merged_++ % blocks_.size()]);
+        for (Held& block : blocks_)
+            changing(block, [&] { block.drop([](const Held::Constraint& one) { return one.alpha == 0; }); });
+        const double* s = regulariser_.moving(v_, w_, false).s;
+        for (std::size_t turn = 0; turn < blocks_.size() && bytes_ > limit / 4 * 3; ++turn) {
+            Held& block = blocks_[next_merged_++ % blocks_.size()];
+            changing(block, [&] { block.merge(s, spread_); });
+        }
     }
 
     /// All that is held, example by example.
@@ -190,186 +182,131 @@ public:
     Content content() const {
         Content all;
         for (std::size_t i = 0; i < blocks_.size(); ++i) {
-            for (const Held& held : blocks_[i].held) {
+            blocks_[i].each([&](const Held::Constraint& one, const std::int32_t* column, const auto* x) {
                 all.example.push_back(Index(i));
-                all.column.insert(all.column.end(), held.column.begin(), held.column.end());
-                all.x.insert(all.x.end(), held.x.begin(), held.x.end());
+                all.column.insert(all.column.end(), column, column + one.n);
+                all.x.insert(all.x.end(), x, x + one.n);
                 all.start.push_back(Index(all.x.size()));
-                all.l.push_back(held.l);
-                all.alpha.push_back(held.alpha);
-            }
+                all.l.push_back(one.l);
+                all.alpha.push_back(one.alpha);
+            });
         }
         return all;
     }
 
 private:
-    static constexpr Index kLongest = 8;  // passes that a block rests
+    static constexpr double kLittle = 0.1;       // of the mean gap: a block that has less may rest
+    static constexpr std::int32_t kLongest = 8;  // passes that it rests
+    static constexpr std::int32_t kNever = std::numeric_limits<std::int32_t>::max();
+    static constexpr Index kRound = 64;  // blocks that a thread visits before v is merged, at least
+    static constexpr Index kAhead = 3;   // visits from asking for a block to reading it
 
-    struct Held {
-        std::vector<std::int32_t> column;
-        std::vector<double> x;
-        double l, alpha;
-        Index idle;
-        std::uint64_t print;
-        Index n() const { return Index(x.size()); }
-        Index bytes() const { return Index(sizeof(Held)) + 12 * n(); }
+    struct Rest {
+        std::int32_t length = 0, until = 0;  // passes, and the one that it ends with
     };
-    struct Block {
-        std::vector<Held> held;
-        std::vector<double> gram;  // room x room, of x' S x
-        Index room = 0;
-        double cost = 0, gap = 0;
-        Index nap = 0, due = 0;
-    };
-    struct Seen {
-        double gap, gain, read;
+    struct Share {
+        std::vector<double> v, w, alpha;  // alpha: of the blocks of a round, before it
+        Held::Scratch scratch;
+        CachePass pass;
     };
 
-    static double dot(const Held& held, const double* w) {
-        const std::int32_t* column = held.column.data();
-        const double* x = held.x.data();
-        const Index n = held.n();
-        double sum[4] = {};
-        Index k = 0;
-        for (; k + 4 <= n; k += 4)
-            for (Index q = 0; q < 4; ++q) sum[q] += x[k + q] * w[column[k + q]];
-        for (; k < n; ++k) sum[0] += x[k] * w[column[k]];
-        return (sum[0] + sum[1]) + (sum[2] + sum[3]);
-    }
-
-    /// v += a S x
-    static void carry(const Held& held, double a, const Weights& moving) {
-        const std::int32_t* column = held.column.data();
-        const double* x = held.x.data();
-        const Index n = held.n();
-        if (moving.s || moving.m) {
-            for (Index k = 0; k < n; ++k) move(moving, column[k], a * x[k]);
-        } else {
-            double* v = moving.v;
-            for (Index k = 0; k < n; ++k) v[column[k]] += a * x[k];
+    /// Visits the blocks due from `first` to `last`, and decides when to do so again.
+    void meet(Index first, Index last, const Weights& moving, Held::Scratch& scratch, CachePass& pass) {
+        for (Index k = first; k < last; ++k) {
+            if (k + 2 * kAhead < last) prefetch(&blocks_[due_[k + 2 * kAhead]], sizeof(Held));
+            if (k + kAhead < last) blocks_[due_[k + kAhead]].ahead();
+            Held& block = blocks_[due_[k]];
+            Rest& rest = rests_[due_[k]];
+            const Held::Visit seen = block.visit(moving, scratch);
+            pass.gain += seen.gain;
+            pass.work += seen.read;
+            rest.length = block.gap > kLittle * mean_gap_ ? 0 : std::min(2 * rest.length + 1, kLongest);
+            rest.until = now_ + 1 + rest.length;
         }
     }
 
-    Seen visit(Block& block, const Weights& moving) {
-        const Index m = Index(block.held.size());
-        g_.resize(std::size_t(m + 1));
-        mass_.resize(std::size_t(m + 1));
-        first_.resize(std::size_t(m + 1));
-        double worst = 0, total = 0, alpha_g = 0, read = 0;
-        for (Index j = 0; j < m; ++j) {
-            const Held& held = block.held[j];
-            g_[j] = first_[j] = held.l - dot(held, moving.w);
-            mass_[j] = held.alpha;
-            worst = std::max(worst, g_[j]);
-            total += held.alpha;
-            alpha_g += held.alpha * g_[j];
-            read += double(held.n());
+    /// A pass in threads. In a round each visits blocks of its own, moving a v of its own; what the rounds have moved
+    /// is added up and followed as far as the dual rises: with D the sum of the moves of v, and L that of l.alpha,
+    ///     theta = min(1, (L - w' S^-1 D) / (D' S^-1 D))
+    /// Who visits which block when depends on nothing but their order and the number of threads.
+    void side_by_side(int threads, Index round, CachePass& pass) {
+        std::vector<Share> shares(std::size_t(threads), Share{v_, w_, {}, {}, {}});
+        const Index n = Index(due_.size()), stride = round * threads;
+        const auto part = [&](Index from, int t) {
+            return std::pair(std::min(n, from + t * round), std::min(n, from + (t + 1) * round));
+        };
+        std::barrier<> meeting(threads);
+        const auto work = [&](int t) {
+            Share& share = shares[t];
+            const Weights moving = regulariser_.moving(share.v, share.w, false);
+            for (Index from = 0; from < n; from += stride) {
+                const auto [first, last] = part(from, t);
+                share.alpha.clear();
+                for (Index k = first; k < last; ++k)
+                    for (const Held::Constraint& one : blocks_[due_[k]].all) share.alpha.push_back(one.alpha);
+                meet(first, last, moving, share.scratch, share.pass);
+                meeting.arrive_and_wait();
+                if (t == 0) join(shares, from, part, pass);
+                meeting.arrive_and_wait();
+            }
+        };
+        std::vector<std::thread> others;
+        for (int t = 1; t < threads; ++t) others.emplace_back(work, t);
+        work(0);
+        for (std::thread& other : others) other.join();
+        for (const Share& share : shares) pass.work += share.pass.work;
+    }
+
+    template <class Part>
+    void join(std::vector<Share>& shares, Index from, const Part& part, CachePass& pass) {
+        double linear = 0, along = 0, square = 0;
+        for (std::size_t t = 0; t < shares.size(); ++t) {
+            const auto [first, last] = part(from, int(t));
+            const double* before = shares[t].alpha.data();
+            for (Index k = first; k < last; ++k)
+                for (const Held::Constraint& one : blocks_[due_[k]].all) linear += one.l * (one.alpha - *before++);
         }
-        g_[m] = 0;
-        mass_[m] = remainder(block.cost, total);
-        block.gap = losses(worst, block.cost, total, alpha_g, false).gap;
-        double gain = 0;
-        if (block.gap > 0) {
-            const double* gram = block.gram.data();
-            const Index room = block.room;
-            maximise(
-                m + 1, m, [&](Index j, Index k) { return j < m && k < m ? gram[j * room + k] : 0.0; }, g_.data(),
-                mass_.data());
-            for (Index j = 0; j < m; ++j) {
-                Held& held = block.held[j];
-                const double a = mass_[j] - held.alpha;
-                if (a == 0) continue;
-                held.alpha = mass_[j];
-                gain += 0.5 * a * (first_[j] + g_[j]);
-                carry(held, a, moving);
-                read += double(held.n());
+        const std::vector<double>& w = weights();
+        std::vector<double>& sum = shares[0].v;  // of the moves
+        const double* s = regulariser_.moving(v_, w_, false).s;
+        for (std::size_t k = 0; k < v_.size(); ++k) {
+            double move = 0;
+            for (const Share& share : shares) move += share.v[k] - v_[k];
+            const double scaled = s ? move / s[k] : move;
+            along += w[k] * scaled;
+            square += move * scaled;
+            sum[k] = move;
+        }
+        const double slope = linear - along;
+        const double theta = square > 0 ? std::min(1.0, std::max(0.0, slope / square)) : 1.0;
+        for (std::size_t k = 0; k < v_.size(); ++k) v_[k] += theta * sum[k];
+        place();
+        pass.gain += theta * (slope - 0.5 * theta * square);
+        for (std::size_t t = 0; t < shares.size(); ++t) {
+            shares[t].v = v_;
+            shares[t].w = w_;
+            const auto [first, last] = part(from, int(t));
+            const double* before = shares[t].alpha.data();
+            for (Index k = first; k < last && theta < 1; ++k) {
+                for (Held::Constraint& one : blocks_[due_[k]].all) {
+                    one.alpha = *before + theta * (one.alpha - *before);
+                    ++before;
+                }
             }
         }
-        for (Index j = m - 1; j >= 0; --j) {
-            Held& held = block.held[j];
-            held.idle = held.alpha > 0 ? 0 : held.idle + 1;
-            if (held.idle > patience_) drop(block, j);
-        }
-        return {block.gap, gain, read};
     }
 
-    bool knows(const Block& block, const std::int32_t* column, const double* x, Index n, double l) const {
-        const std::uint64_t print = fingerprint(column, x, n, l);
-        return std::any_of(block.held.begin(), block.held.end(), [&](const Held& held) {
-            return held.print == print && held.l == l && held.n() == n &&
-                   std::equal(column, column + n, held.column.begin()) && std::equal(x, x + n, held.x.begin());
-        });
+    void prune(Held& block) {
+        const auto unwanted = [&](const Held::Constraint& one) { return one.idle > patience_; };
+        if (std::any_of(block.all.begin(), block.all.end(), unwanted)) changing(block, [&] { block.drop(unwanted); });
     }
 
-    static std::uint64_t fingerprint(const std::int32_t* column, const double* x, Index n, double l) {
-        std::uint64_t print = 0x9e3779b97f4a7c15u;
-        const auto mix = [&](double value, std::uint64_t place) {
-            std::uint64_t bits;
-            std::memcpy(&bits, &value, sizeof bits);
-            print = (print ^ bits ^ (place << 32)) * 0xff51afd7ed558ccdu;
-            print ^= print >> 33;
-        };
-        mix(l, 0);
-        for (Index k = 0; k < n; ++k) mix(x[k], std::uint64_t(column[k]));
-        return print;
-    }
-
-    void add(Block& block, const std::int32_t* column, const double* x, Index n, double l, double alpha,
-             const double* s) {
-        const Index m = Index(block.held.size());
-        if (m == block.room) {
-            const Index room = std::max<Index>(4, 2 * m);
-            std::vector<double> gram(std::size_t(room * room));
-            for (Index j = 0; j < m; ++j) std::copy_n(block.gram.data() + j * block.room, m, gram.data() + j * room);
-            bytes_ += 8 * (room * room - block.room * block.room);
-            block.gram.swap(gram);
-            block.room = room;
-        }
-        for (Index k = 0; k < n; ++k) spread_[column[k]] = s ? s[column[k]] * x[k] : x[k];
-        block.held.push_back({{column, column + n}, {x, x + n}, l, alpha, 0, fingerprint(column, x, n, l)});
-        bytes_ += block.held.back().bytes();
-        for (Index j = 0; j <= m; ++j)
-            block.gram[m * block.room + j] = block.gram[j * block.room + m] = dot(block.held[j], spread_.data());
-        for (Index k = 0; k < n; ++k) spread_[column[k]] = 0;
-    }
-
-    /// Takes constraint j out of a block, the last one taking its place.
-    void drop(Block& block, Index j) {
-        const Index last = Index(block.held.size()) - 1, room = block.room;
-        double* gram = block.gram.data();
-        bytes_ -= block.held[j].bytes();
-        if (j < last) {
-            block.held[j] = std::move(block.held[last]);
-            gram[j * room + j] = gram[last * room + last];
-            for (Index k = 0; k < last; ++k)
-                if (k != j) gram[j * room + k] = gram[k * room + j] = gram[last * room + k];
-        }
-        block.held.pop_back();
-    }
-
-    void merge(Block& block) {
-        if (block.held.size() < 2) return;
-        double total = 0, l = 0;
-        for (const Held& held : block.held) total += held.alpha;
-        std::vector<std::int32_t> column;
-        for (const Held& held : block.held) {
-            l += held.alpha / total * held.l;
-            column.insert(column.end(), held.column.begin(), held.column.end());
-            for (Index k = 0; k < held.n(); ++k) spread_[held.column[k]] += held.alpha / total * held.x[k];
-        }
-        std::sort(column.begin(), column.end());
-        column.erase(std::unique(column.begin(), column.end()), column.end());
-        std::vector<double> x;
-        for (const std::int32_t k : column) {
-            x.push_back(spread_[k]);
-            spread_[k] = 0;
-        }
-        for (const Held& held : block.held) bytes_ -= held.bytes();
-        bytes_ -= 8 * block.room * block.room;
-        block.held.clear();
-        block.gram = {};
-        block.room = 0;
-        add(block, column.data(), x.data(), Index(x.size()), l, total, regulariser_.moving(v_, w_, false).s);
+    /// Keeps count of the memory while a block changes.
+    template <class F>
+    void changing(Held& block, const F& change) {
+        bytes_ -= block.bytes();
+        change();
+        bytes_ += block.bytes();
     }
 
     void place() {
@@ -380,12 +317,14 @@ private:
     Index patience_;
     Random random_;
     std::vector<double> v_, w_, spread_;
-    std::vector<Block> blocks_;
-    std::vector<std::uint32_t> order_;
-    std::vector<double> g_, mass_, first_;
-    Index bytes_ = 0, now_ = 0;
+    std::vector<Held> blocks_;
+    std::vector<Rest> rests_;  // of the blocks
+    std::vector<std::uint32_t> order_, due_;
+    Held::Scratch scratch_;
+    Index bytes_ = 0;
+    std::int32_t now_ = 0;
     std::size_t next_merged_ = 0;
-    double mean_gap_ = 0;
+    double mean_gap_ = 0, entries_ = 1;  // of a block
 };
 
 }  // namespace dualsvm

@@ -213,7 +213,7 @@ class _Run:
         whole = self.total
         work = 0.0 if self.problem.price is None else self.asked * self.problem.price
         for k in range(_MOST):
-            visited, gain, self.cached, read = self.working.optimize()
+            visited, gain, self.cached, read = self.working.optimize(self.crew.threads)
             work += read
             self.gain += gain
             self.dual += gain

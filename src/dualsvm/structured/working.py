@@ -58,9 +58,9 @@ class WorkingSet:
         start, column = rows.indptr.astype(np.int64), rows.indices.astype(np.int32)
         self._kernel.put(example, *self._inward(start, column, rows.data), l, alpha)
 
-    def optimize(self) -> tuple[int, float, float, float]:
+    def optimize(self, threads: int) -> tuple[int, float, float, float]:
         """Run a pass over the cache: blocks visited, gain of the dual, gap of the cached problem, entries read."""
-        return self._kernel.optimize()
+        return self._kernel.optimize(threads)
 
     def look(self) -> float:
         """Return the gap of the cached problem at the present weights, and have the next pass visit all blocks."""
