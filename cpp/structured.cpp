@@ -180,7 +180,7 @@ void bind_structured(nb::module_& m) {
                  return std::tuple(pass.visited, pass.gain, pass.gap, pass.work);
              })
         .def("pledged",
-             [](const Working& self, const Array<Index>& which) {
+             [](Working& self, const Array<Index>& which) {
                  for (std::size_t k = 0; k < which.size(); ++k)
                      expect(which.data()[k] >= 0 && which.data()[k] < self.size(), "no such example");
                  std::vector<double> out(which.size());

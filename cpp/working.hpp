@@ -119,14 +119,8 @@ public:
 
     /// sum_j alpha_ij g_ij of some examples, at the present w. With the loss of an example that a search has found
     /// there, C_i h_i, this makes its part of the gap: C_i max(0, h_i) - sum_j alpha_ij g_ij.
-    void pledged(const Index* which, Index n, double* out) const {
-        const double* w = weights().data();
-        for (Index k = 0; k < n; ++k) {
-            out[k] = 0;
-            blocks_[which[k]].each([&](const Held::Constraint& one, const std::int32_t* column, const auto* x) {
-                if (one.alpha > 0) out[k] += one.alpha * (one.l - Held::dot(column, x, one.n, w));
-            });
-        }
+    void pledged(const Index* which, Index n, double* out) {
+        for (Index k = 0; k < n; ++k) out[k] = blocks_[which[k]].pledged(weights().data(), scratch_);
     }
 
     /// Looks at all blocks and has the next pass visit them; returns the gap of the cached problem at the present w.
@@ -148,13 +142,7 @@ public:
     double rebuild() {
         std::vector<double> u(v_.size());
         double linear = 0;
-        for (const Held& block : blocks_) {
-            block.each([&](const Held::Constraint& one, const std::int32_t* column, const auto* x) {
-                if (!(one.alpha > 0)) return;
-                linear += one.alpha * one.l;
-                for (Index k = 0; k < one.n; ++k) u[column[k]] += one.alpha * double(x[k]);
-            });
-        }
+        for (const Held& block : blocks_) linear += block.deposit(u, scratch_);
         v_ = regulariser_.scaled(std::move(u));
         place();
         return linear + regulariser_.conjugate(v_);
@@ -182,14 +170,19 @@ public:
     Content content() const {
         Content all;
         for (std::size_t i = 0; i < blocks_.size(); ++i) {
-            blocks_[i].each([&](const Held::Constraint& one, const std::int32_t* column, const auto* x) {
+            const std::size_t first = all.l.size();
+            for (const Held::Constraint& one : blocks_[i].all) {
                 all.example.push_back(Index(i));
-                all.column.insert(all.column.end(), column, column + one.n);
-                all.x.insert(all.x.end(), x, x + one.n);
-                all.start.push_back(Index(all.x.size()));
                 all.l.push_back(one.l);
                 all.alpha.push_back(one.alpha);
+            }
+            all.start.resize(all.l.size() + 1);
+            blocks_[i].each([&](Index j, std::int32_t k, double x) {
+                all.column.push_back(k);
+                all.x.push_back(x);
+                ++all.start[first + std::size_t(j) + 1];  // a count, for now
             });
+            for (std::size_t r = first; r < all.l.size(); ++r) all.start[r + 1] += all.start[r];
         }
         return all;
     }
