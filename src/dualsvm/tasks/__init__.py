@@ -3,5 +3,6 @@
 from .chain import Chain
 from .graph import Graph, Tree
 from .grid import Grid
+from .multilabel import Multilabel
 
-__all__ = ["Chain", "Graph", "Grid", "Tree"]
+__all__ = ["Chain", "Graph", "Grid", "Multilabel", "Tree"]

@@ -92,13 +92,19 @@ def constant(m: int) -> Any:
 
 def cycles(parts: Sequence[Parts]) -> Array:
     """Return how many edges each graph has more than a forest."""
-    if not parts:
-        return np.empty(0, np.int64)
-    lengths, m = np.array([(part.n, len(part.edges)) for part in parts]).T
-    first = np.concatenate([[0], np.cumsum(lengths)])
-    ends = np.concatenate([p.edges + s for p, s in zip(parts, first[:-1], strict=True)])
-    n = int(first[-1])
-    _, component = connected_components(sp.coo_array((np.ones(len(ends)), ends.T), shape=(n, n)), directed=False)
+    sizes = np.array([(part.n, len(part.edges)) for part in parts], dtype=np.int64).reshape(-1, 2)
+    return cycles_of(
+        sizes[:, 0], sizes[:, 1], np.concatenate([np.empty((0, 2), np.int32), *(part.edges for part in parts)])
+    )
+
+
+def cycles_of(n: Array, m: Array, edges: Array) -> Array:
+    """Return how many edges graphs of n nodes and m edges, given one behind the other, have more than a forest."""
+    total, graph = int(n.sum()), np.arange(len(n))
+    if total == 0:
+        return np.zeros(len(n), dtype=np.int64)
+    ends = edges + np.repeat(np.cumsum(n) - n, m)[:, None]
+    links = sp.coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(total, total))
+    _, component = connected_components(links, directed=False)
     _, some = np.unique(component, return_index=True)  # a node of every component
-    trees = np.bincount(np.repeat(np.arange(len(parts)), lengths)[some], minlength=len(parts))
-    return m - (lengths - trees)
+    return m - n + np.bincount(np.repeat(graph, n)[some], minlength=len(n))
