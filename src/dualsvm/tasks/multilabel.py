@@ -14,7 +14,7 @@ from sklearn.utils import Bunch
 from .. import _core
 from ..checks import Array
 from .base import Coded, LabellingTask, as_codes
-from .chain import stacked
+from .chain import as_width, stacked
 from .costs import as_cost
 from .graph import joined, pair_slots
 from .parts import as_edges, constant, cycles_of
@@ -110,7 +110,7 @@ class Multilabel(LabellingTask):
         raise ValueError(f'edges must be "full", "tree", pairs of labels or None, got {self.edges!r}')
 
     def _width_of(self, x: Any, width: int | None) -> int:
-        return int(as_line(x).shape[1])
+        return as_width(as_line(x), width)
 
     def _flat(self, y: Any) -> Any:
         return y.toarray().ravel() if sp.issparse(y) else y
