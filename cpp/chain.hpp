@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "emit.hpp"
 #include "search.hpp"
 #include "weights.hpp"
 
@@ -161,21 +162,7 @@ private:
             for (Index y = 0; y < stride; ++y) s[y] = y < L ? 0.0 : -kInfinity;
             if (augmented && own < 0) continue;
             const auto entries = rows.entries(start[i] + t, room);
-            for (Index q = 0; q < lanes(); q += 4) {
-                switch (std::min<Index>(4, lanes() - q)) {
-                    case 4:
-                        emit<4>(entries, w + q * kLane, s + q * kLane);
-                        break;
-                    case 3:
-                        emit<3>(entries, w + q * kLane, s + q * kLane);
-                        break;
-                    case 2:
-                        emit<2>(entries, w + q * kLane, s + q * kLane);
-                        break;
-                    default:
-                        emit<1>(entries, w + q * kLane, s + q * kLane);
-                }
-            }
+            emit(entries, w, L, s);
             for (Index y = L; y < stride; ++y) s[y] = -kInfinity;
             if (ends && t == 0)
                 for (Index y = 0; y < L; ++y) s[y] += at_start[y];
@@ -184,18 +171,6 @@ private:
             if (augmented)
                 for (Index y = 0; y < L; ++y) s[y] += share(i) * cost[own * L + y];
         }
-    }
-
-    /// s += sum_f x_f w_f for Q lanes of labels. The last lane may reach into the next row of w, which is ignored.
-    template <int Q, class Entries>
-    __attribute__((always_inline)) inline void emit(const Entries& entries, const double* w, double* s) const {
-        Lane sum[Q] = {};
-        for (Index k = 0; k < entries.n; ++k) {
-            const double x = double(entries.x[k]);
-            const double* row = w + Index(entries.column[k]) * L;
-            for (int q = 0; q < Q; ++q) sum[q] += x * load(row + q * kLane);
-        }
-        for (int q = 0; q < Q; ++q) store(s + q * kLane, sum[q]);
     }
 
     /// Viterbi: delta_t[b] = s_t[b] + max_a (delta_(t-1)[a] + transition[a, b]); the way back finds its maxima again.

@@ -1,10 +1,8 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <memory>
-
-#include "arrays.hpp"
 #include "chain.hpp"
+#include "decoder.hpp"
 #include "working.hpp"
 
 namespace dualsvm {
@@ -32,22 +30,6 @@ Constraints constraints_of(const Working& working, const Array<Index>& example, 
     return {example.data(), start.data(), column.data(), x.data(), l.data(), n};
 }
 
-/// A decoder, and the arrays that it reads.
-struct HeldDecoder {
-    nb::object rows;
-    nb::dict spec;
-    std::unique_ptr<Decoder> decoder;
-
-    /// The weights, with entries to spare.
-    std::vector<double> weights(const Array<double>& w) const {
-        expect(Index(w.size()) == decoder->n_weights(), "weights of another length");
-        std::vector<double> room(w.size() + kLane);
-        std::copy_n(w.data(), w.size(), room.data());
-        return room;
-    }
-    void check(Index i) const { expect(i >= 0 && i < decoder->size(), "no such example"); }
-};
-
 template <class Rows>
 std::unique_ptr<Decoder> chains(const Rows& rows, const nb::dict& spec) {
     const auto n = length(spec, "start") - 1, L = length(spec, "cost");
@@ -58,24 +40,6 @@ std::unique_ptr<Decoder> chains(const Rows& rows, const nb::dict& spec) {
     for (Index t = 0; t < rows.size(); ++t) expect(label[t] >= -1 && label[t] < L, "a label of no class");
     return std::make_unique<Chains<Rows>>(rows, start, n, label, pointer<double, 2>(spec, "cost", L * L), L,
                                           nb::cast<bool>(spec["normalized"]), nb::cast<bool>(spec["start_end"]));
-}
-
-/// Calls `make` with the rows in the form that they have: dense, or (values, columns, starts, width).
-template <class Make>
-std::unique_ptr<Decoder> with_rows(const nb::object& rows, const Make& make) {
-    const bool sparse = nb::isinstance<nb::tuple>(rows);
-    const auto parts = sparse ? nb::cast<nb::tuple>(rows) : nb::tuple();
-    const auto values = nb::cast<nb::ndarray<nb::ro>>(sparse ? nb::object(parts[0]) : rows);
-    const auto typed = [&]<class T>(T) {
-        if (!sparse) {
-            const auto x = as_is<T, 2>(rows);
-            return make(Dense<T>{x.data(), Index(x.shape(0)), Index(x.shape(1)), 0.0});
-        }
-        const auto start = as_is<std::int32_t>(parts[2]);
-        return make(Csr<T, std::int32_t>{as_is<T>(parts[0]).data(), as_is<std::int32_t>(parts[1]).data(),
-                                         start.data(), Index(start.size()) - 1, nb::cast<Index>(parts[3]), 0.0});
-    };
-    return values.dtype() == nb::dtype<float>() ? typed(float()) : typed(double());
 }
 
 /// Constraints found for examples, as compressed rows: starts, columns, entries, margins, values and bounds.
@@ -253,9 +217,10 @@ void bind_structured(nb::module_& m) {
             return nb::make_tuple(array_of(std::move(column)), array_of(std::move(x)));
         });
 
+    m.def("graphs", &hold_graphs);
     m.def("chains", [](nb::object rows, nb::dict spec) {
-        auto decoder = with_rows(rows, [&](const auto& view) { return chains(view, spec); });
-        return HeldDecoder{std::move(rows), std::move(spec), std::move(decoder)};
+        return hold(std::move(rows), std::move(spec),
+                    [](const auto& view, const nb::dict& spec) { return chains(view, spec); });
     });
 }
 

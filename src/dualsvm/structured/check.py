@@ -95,9 +95,14 @@ def _check(task: Any, x: Any, y: Any, w: Any, others: list[Any], name: str) -> N
     if (losses < 0).any():
         raise OracleError(f"{name}: the loss must not be negative, got {losses.min()}")
     rounding = 1e-9 * (1 + losses.max(initial=0) + max((f.size(w) for f in features), default=0) + oracle.own.size(w))
-    worst, l = oracle._worst(w, 0.0)
+    worst, l, _ = oracle._worst(w, 0.0)
     best = float((losses + scores).max(initial=-np.inf)) - oracle.own.dot(w)
     value = l - worst.dot(w)
+    if hasattr(task, "encode"):  # a compiled search may be exact or not, and says so
+        bound = float(task.encode([x], [y]).search(np.arange(1), w).bound[0])
+        exact = exact and bound <= value + rounding
+        if best > bound + rounding:
+            raise OracleError(f"{name}: the search promised no more than {bound:.6g}, but there is {best:.6g}")
     if exact and best > value + rounding:
         h = others[int(np.argmax(losses + scores))]
         raise OracleError(

@@ -117,7 +117,7 @@ def _ask(asked: list[tuple[int, Any, Any, bool]], task: Any, w: Array, rescaling
     answers = []
     for i, x, y, new in asked:
         try:
-            oracle = _Oracle(task, x, y, f"example {i}", new)
+            oracle = _Oracle(task, x, y, f"example {i}", new, hasattr(task, "encode"))
             answers.append(oracle.margin(w) if rescaling == "margin" else oracle.slack(w))
         except OracleError:
             raise
@@ -129,9 +129,10 @@ def _ask(asked: list[tuple[int, Any, Any, bool]], task: Any, w: Array, rescaling
 class _Oracle:
     """The task on one example."""
 
-    def __init__(self, task: Any, x: Any, y: Any, name: str, new: bool) -> None:
+    def __init__(self, task: Any, x: Any, y: Any, name: str, new: bool, compiled: bool = False) -> None:
         self.task, self.x, self.y, self.name = task, x, y, name
         self.own = self._feature(y)
+        self._coded = task.encode([x], [y]) if compiled else None
         if new and (loss := as_loss(task.loss(y, y), f"{name}: loss(y, y)")) != 0:
             raise OracleError(f"{name}: the loss of the true output must be 0, got {loss}")
 
@@ -140,27 +141,32 @@ class _Oracle:
         size = getattr(self.task, "size_joint_feature", None)
         return as_feature(phi, f"{self.name}: joint_feature", None if size is None else int(size))
 
-    def _worst(self, w: Array, truth: float) -> tuple[Feature, float]:
-        """Return phi(y) - phi(h) and loss(y, h) of the answer h to the weights w, whose value `truth` must reach."""
+    def _worst(self, w: Array, truth: float) -> tuple[Feature, float, float]:
+        """Return phi(y) - phi(h) and loss(y, h) of the answer h to the weights w, whose value `truth` must reach.
+
+        The third is what no output exceeds, NaN where that is not known.
+        """
+        if self._coded is not None:
+            found = self._coded.search(np.arange(1), w)
+            return Feature(found.column, found.x), float(found.l[0]), float(found.bound[0])
         h = self.task.loss_augmented_inference(self.x, self.y, w)
         x = difference(self.own, self._feature(h))
         l = as_loss(self.task.loss(self.y, h), f"{self.name}: loss")
         if l < 0:
             raise OracleError(f"{self.name}: the loss must not be negative, got {l}")
         value = l - x.dot(w)
-        if getattr(self.task, "exact", True) and value < truth - 1e-9 * (1 + l + self.own.size(w) + x.size(w)):
+        exact = getattr(self.task, "exact", True)
+        if exact and value < truth - 1e-9 * (1 + l + self.own.size(w) + x.size(w)):
             raise OracleError(
                 f"{self.name}: loss_augmented_inference returned an output that is worse than the true one: its loss "
                 f"and score add up to {value:.6g} more than the true output's, which counts 0; a search that is not "
                 "exact says so by task.exact = False"
             )
-        return x, l
+        return x, l, value if exact else np.nan
 
     def margin(self, w: Array) -> Answer:
-        x, l = self._worst(w, 0.0)
-        value = l - x.dot(w)
-        bound = value if getattr(self.task, "exact", True) else np.nan
-        return Answer([(x, l)], value, bound)
+        x, l, bound = self._worst(w, 0.0)
+        return Answer([(x, l)], l - x.dot(w), bound)
 
     def slack(self, w: Array) -> Answer:
         """Search for the largest loss (1 - w.x) by calls with weights w / t, which maximise  1 - w.x + t loss.
@@ -174,18 +180,19 @@ class _Oracle:
             value = l * (1 - x.dot(w))
             return Answer([(Feature(x.column, l * x.x), l)], value, value)
         found: dict[tuple[float, float], tuple[Feature, float]] = {}
-        value, bound, t, calls = 0.0, np.inf, 1.0, 0
+        value, reach, bound, t, calls = 0.0, np.inf, np.inf, 1.0, 0
         low, high = 0.0, np.inf
         while calls < _ROUNDS:
-            x, l = self._worst(w / t, 0.0)
+            x, l, most = self._worst(w / t, 0.0)
             calls += 1
             short = 1 - x.dot(w)
-            bound = min(bound, max(short + t * l, 0.0) ** 2 / (4 * t))
+            reach = min(reach, max(short + t * l, 0.0) ** 2 / (4 * t))
+            bound = np.fmin(bound, np.maximum(1 + t * most, 0.0) ** 2 / (4 * t))
             if l * short > value:
                 value = l * short
             if l > 0:
                 found[(l, short)] = (Feature(x.column, l * x.x), l)
-            if bound <= value * (1 + 1e-9) or (l <= 0 and t > 1e6):
+            if reach <= value * (1 + 1e-9) or (l <= 0 and t > 1e6):
                 break
             if short > t * l:  # the loss counts too little
                 low = t
@@ -193,6 +200,6 @@ class _Oracle:
             else:
                 high = t
                 t = np.sqrt(low * high) if low > 0 else t / 4
-        exact = getattr(self.task, "exact", True)
         kept = max(found.values(), key=lambda pair: pair[1] - pair[0].dot(w), default=None)
-        return Answer([] if kept is None else [kept], value, max(bound, value) if exact else np.nan, calls)
+        bound = max(float(bound), value) if np.isfinite(bound) else np.nan
+        return Answer([] if kept is None else [kept], value, bound, calls)

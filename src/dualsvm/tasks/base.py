@@ -39,6 +39,16 @@ class Coded:
         return np.split(codes, np.cumsum(self.lengths)[:-1]) if len(self.lengths) else []
 
 
+def as_codes(codes: list[Array] | None, lengths: list[int], names: str, per: str) -> list[Array]:
+    """Return the labels of inputs of some lengths, all of them missing where there are none."""
+    if codes is None:
+        return [np.full(length, -1, dtype=np.int32) for length in lengths]
+    for i, (length, code) in enumerate(zip(lengths, codes, strict=True)):
+        if len(code) != length:
+            raise ValueError(f"{names.format(i)} has {length} {per}, but its output {len(code)} labels")
+    return codes
+
+
 def weights_of(w: Any) -> Array:
     """Return weights as the kernel reads them."""
     return np.ascontiguousarray(w, dtype=np.float64)
@@ -52,8 +62,10 @@ class LabellingTask:
     """
 
     #: attributes beside the parameters that a file has to hold
-    learned = ("_labels", "_width")
+    learned: tuple[str, ...] = ("_labels", "_width")
     labels: Any
+    normalized: bool
+    _cost: Array
     _labels: Labels | None = None
     _width: int | None = None
 
@@ -65,15 +77,25 @@ class LabellingTask:
         X, Y : iterables
             Inputs and outputs.
         """
-        labels, width = Labels.of(Y) if self.labels is None else Labels(self.labels), None
+        labels = Labels.of(map(self._flat, Y)) if self.labels is None else Labels(self.labels)
+        self._measure(X)
+        self._labels = labels
+        self._settle()
+
+    def _measure(self, X: Any) -> None:
+        """Take note of the number of features, which must be the same for all inputs."""
+        width = None
         for x in X:
             width = self._width_of(x, width)
-        self._labels, self._width = labels, width
-        self._settle()
+        self._width = width
 
     def _width_of(self, x: Any, width: int | None) -> int:
         """Return the number of features of an input, which must be that of the others."""
         raise NotImplementedError
+
+    def _flat(self, y: Any) -> Any:
+        """Return an output as a sequence of labels."""
+        return y
 
     def _settle(self) -> None:
         """Check the parameters against labels and features, once these are known."""
@@ -109,7 +131,7 @@ class LabellingTask:
         Coded
         """
         labels = self.known_labels
-        codes = None if Y is None else [labels.encode(y, f"output {i}") for i, y in enumerate(Y)]
+        codes = None if Y is None else [labels.encode(self._flat(y), f"output {i}") for i, y in enumerate(Y)]
         return self._code(X, codes, "input {}")
 
     def joint_feature(self, x: Any, y: Any) -> tuple[Array, Array]:
@@ -126,7 +148,7 @@ class LabellingTask:
         -------
         indices, values : ndarray
         """
-        codes = self.known_labels.encode(y, "y")
+        codes = self.known_labels.encode(self._flat(y), "y")
         return self._code([x], [codes], "x").decoder.joint(0, codes)
 
     def loss(self, y: Any, y_hat: Any) -> float:
@@ -141,13 +163,15 @@ class LabellingTask:
         -------
         float
         """
-        own, other = self.known_labels.encode(y, "y"), self.known_labels.encode(y_hat, "y_hat")
+        own, other = (self.known_labels.encode(self._flat(h), n) for h, n in ((y, "y"), (y_hat, "y_hat")))
         if own.shape != other.shape:
             raise ValueError(f"y and y_hat must have the same length, got {len(own)} and {len(other)}")
         return self._loss(own, other)
 
     def _loss(self, own: Array, other: Array) -> float:
-        raise NotImplementedError
+        known = (own >= 0) & (other >= 0)
+        total = float(self._cost[own[known], other[known]].sum())
+        return total / len(own) if self.normalized and len(own) else total
 
     def inference(self, x: Any, w: Array) -> Any:
         """Return the best output for an input.

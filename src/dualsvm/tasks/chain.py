@@ -12,7 +12,7 @@ from sklearn.utils import Bunch
 from .. import _core
 from ..checks import Array
 from ..rows import Rows, as_rows
-from .base import Coded, LabellingTask, weights_of
+from .base import Coded, LabellingTask, as_codes, weights_of
 from .costs import as_cost
 
 
@@ -78,11 +78,7 @@ class Chain(LabellingTask):
     def _code(self, X: Sequence[Any], codes: list[Array] | None, names: str) -> Coded:
         n = len(self.known_labels)
         rows, lengths = stacked(X, names, self._width)
-        if codes is None:
-            codes = [np.full(length, -1, dtype=np.int32) for length in lengths]
-        for i, (length, code) in enumerate(zip(lengths, codes, strict=True)):
-            if len(code) != length:
-                raise ValueError(f"{names.format(i)} has {length} positions, but its output {len(code)} labels")
+        codes = as_codes(codes, lengths, names, "positions")
         start = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         spec = {
             "start": start,
@@ -94,11 +90,6 @@ class Chain(LabellingTask):
         numbers = np.count_nonzero(rows.matrix) if isinstance(rows.matrix, np.ndarray) else rows.numbers
         price = (numbers * n + start[-1] * n * n) / max(1, len(lengths)) / 2
         return Coded(_core.chains(rows.kernel, spec), lengths, price)
-
-    def _loss(self, own: Array, other: Array) -> float:
-        known = (own >= 0) & (other >= 0)
-        total = float(self._cost[own[known], other[known]].sum())
-        return total / len(own) if self.normalized and len(own) else total
 
     def k_best(self, x: Any, w: Array, k: int) -> list[tuple[Any, float]]:
         """Return the k best outputs for an input, with their scores, best first.
