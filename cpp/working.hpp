@@ -73,8 +73,9 @@ public:
             Held& block = blocks_[found.example[r]];
             const Index at = found.start[r], n = found.start[r + 1] - at;
             if (!(block.cost > 0) || block.knows(found.column + at, found.x + at, n, found.l[r])) continue;
-            changing(block,
-                     [&] { block.add(found.column + at, found.x + at, n, found.l[r], 0.0, moving.s, spread_); });
+            changing(block, [&] {
+                block.add(found.column + at, found.x + at, n, found.l[r], 0.0, moving.s, spread_, scratch_);
+            });
             gain += block.visit(moving, scratch_).gain;
             prune(block);
             rests_[found.example[r]] = {};
@@ -89,7 +90,9 @@ public:
         for (Index r = 0; r < given.n; ++r) {
             Held& block = blocks_[given.example[r]];
             const Index at = given.start[r], n = given.start[r + 1] - at;
-            changing(block, [&] { block.add(given.column + at, given.x + at, n, given.l[r], alpha[r], s, spread_); });
+            changing(block, [&] {
+                block.add(given.column + at, given.x + at, n, given.l[r], alpha[r], s, spread_, scratch_);
+            });
             rests_[given.example[r]] = {};
         }
     }
@@ -152,12 +155,11 @@ public:
     /// into their convex combination, which changes neither w nor the dual. One constraint of each example stays.
     void shrink(Index limit) {
         if (bytes_ <= limit) return;
-        for (Held& block : blocks_)
-            changing(block, [&] { block.drop([](const Held::Constraint& one) { return one.alpha == 0; }); });
+        for (Held& block : blocks_) drop(block, [](const Held::Constraint& one) { return one.alpha == 0; });
         const double* s = regulariser_.moving(v_, w_, false).s;
         for (std::size_t turn = 0; turn < blocks_.size() && bytes_ > limit / 4 * 3; ++turn) {
             Held& block = blocks_[next_merged_++ % blocks_.size()];
-            changing(block, [&] { block.merge(s, spread_); });
+            changing(block, [&] { block.merge(s, spread_, scratch_); });
         }
     }
 
@@ -169,20 +171,20 @@ public:
     };
     Content content() const {
         Content all;
+        std::vector<Entry> entries;
         for (std::size_t i = 0; i < blocks_.size(); ++i) {
-            const std::size_t first = all.l.size();
-            for (const Held::Constraint& one : blocks_[i].all) {
+            const Held& block = blocks_[i];
+            for (Index j = 0; j < block.size(); ++j) {
+                block.sorted(j, entries);
+                for (const Entry& entry : entries) {
+                    all.column.push_back(entry.column);
+                    all.x.push_back(entry.x);
+                }
                 all.example.push_back(Index(i));
-                all.l.push_back(one.l);
-                all.alpha.push_back(one.alpha);
+                all.start.push_back(Index(all.x.size()));
+                all.l.push_back(block.all[j].l);
+                all.alpha.push_back(block.all[j].alpha);
             }
-            all.start.resize(all.l.size() + 1);
-            blocks_[i].each([&](Index j, std::int32_t k, double x) {
-                all.column.push_back(k);
-                all.x.push_back(x);
-                ++all.start[first + std::size_t(j) + 1];  // a count, for now
-            });
-            for (std::size_t r = first; r < all.l.size(); ++r) all.start[r + 1] += all.start[r];
         }
         return all;
     }
@@ -290,8 +292,13 @@ private:
     }
 
     void prune(Held& block) {
-        const auto unwanted = [&](const Held::Constraint& one) { return one.idle > patience_; };
-        if (std::any_of(block.all.begin(), block.all.end(), unwanted)) changing(block, [&] { block.drop(unwanted); });
+        drop(block, [&](const Held::Constraint& one) { return one.idle > patience_; });
+    }
+
+    template <class F>
+    void drop(Held& block, const F& unwanted) {
+        for (Index j = block.size() - 1; j >= 0; --j)
+            if (unwanted(block.all[j])) changing(block, [&] { block.drop(j, scratch_); });
     }
 
     /// Keeps count of the memory while a block changes.

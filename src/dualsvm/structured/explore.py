@@ -19,7 +19,7 @@ from .working import WorkingSet
 
 _PARTS = 30  # into which the examples are divided: one after the other is explored
 _BY_GAP = 0.8  # of a part is drawn by the last known gaps, the rest uniformly
-_LEAST, _MOST = 2, 10  # passes over the cache after a part
+_LEAST, _MOST = 1, 10  # passes over the cache after a part
 _SOLVED = 0.1  # of the whole gap: a gap of the cached problem that is small enough
 _READY = 0.8  # of the tolerance: certify when the gap seems to have come down to this
 _SKIP = 0.25  # of the last gap of an example: so much to gain from its cached constraints spares the oracle
