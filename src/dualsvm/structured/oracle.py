@@ -141,6 +141,14 @@ class _Oracle:
         size = getattr(self.task, "size_joint_feature", None)
         return as_feature(phi, f"{self.name}: joint_feature", None if size is None else int(size))
 
+    def _difference(self, h: Any) -> tuple[Feature, float]:
+        """Return phi(y) - phi(h) and loss(y, h)."""
+        x = difference(self.own, self._feature(h))
+        l = as_loss(self.task.loss(self.y, h), f"{self.name}: loss")
+        if l < 0:
+            raise OracleError(f"{self.name}: the loss must not be negative, got {l}")
+        return x, l
+
     def _worst(self, w: Array, truth: float) -> tuple[Feature, float, float]:
         """Return phi(y) - phi(h) and loss(y, h) of the answer h to the weights w, whose value `truth` must reach.
 
@@ -149,11 +157,7 @@ class _Oracle:
         if self._coded is not None:
             found = self._coded.search(np.arange(1), w)
             return Feature(found.column, found.x), float(found.l[0]), float(found.bound[0])
-        h = self.task.loss_augmented_inference(self.x, self.y, w)
-        x = difference(self.own, self._feature(h))
-        l = as_loss(self.task.loss(self.y, h), f"{self.name}: loss")
-        if l < 0:
-            raise OracleError(f"{self.name}: the loss must not be negative, got {l}")
+        x, l = self._difference(self.task.loss_augmented_inference(self.x, self.y, w))
         value = l - x.dot(w)
         exact = getattr(self.task, "exact", True)
         if exact and value < truth - 1e-9 * (1 + l + self.own.size(w) + x.size(w)):
@@ -175,9 +179,13 @@ class _Oracle:
         so that each call bounds all outputs; at equality, loss t = 1 - w.x, which is how t is chosen next.
         """
         if hasattr(self.task, "slack_inference"):
-            h = self.task.slack_inference(self.x, self.y, w)
-            x, l = difference(self.own, self._feature(h)), as_loss(self.task.loss(self.y, h), f"{self.name}: loss")
+            x, l = self._difference(self.task.slack_inference(self.x, self.y, w))
             value = l * (1 - x.dot(w))
+            if value < -1e-9 * l * (1 + self.own.size(w) + x.size(w)):
+                raise OracleError(
+                    f"{self.name}: slack_inference returned an output that is worse than the true one: its loss "
+                    f"times what it lacks of the margin is {value:.6g}, and that of the true output 0"
+                )
             return Answer([(Feature(x.column, l * x.x), l)], value, value)
         found: dict[tuple[float, float], tuple[Feature, float]] = {}
         value, reach, bound, t, calls = 0.0, np.inf, np.inf, 1.0, 0
