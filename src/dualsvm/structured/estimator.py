@@ -18,7 +18,7 @@ from ..progress import printers
 from ..solve import as_passes, as_seed, as_threads, as_tolerance, warn_not_converged
 from ..tasks.files import restore_task, store_task
 from .constraints import OracleError
-from .examples import as_examples
+from .examples import as_examples, as_sequence
 from .explore import explore
 from .oracle import TaskProblem
 from .solution import OracleSolution
@@ -315,7 +315,7 @@ class StructuredSVM(BaseEstimator):
         list
         """
         check_is_fitted(self)
-        threads = as_threads(self.n_jobs)
+        X, threads = as_sequence(X), as_threads(self.n_jobs)
         outputs: list[Any] = []
         for k in range(0, len(X), _PART):
             some = [X[i] for i in range(k, min(k + _PART, len(X)))]  # which may be loaded only now
@@ -339,6 +339,7 @@ class StructuredSVM(BaseEstimator):
         -------
         float
         """
+        X = as_sequence(X)
         if len(X) != len(Y):
             raise ValueError(f"X and Y must have the same length, got {len(X)} and {len(Y)}")
         losses = [self.task.loss(Y[i], h) for i, h in enumerate(self.predict(X))]
