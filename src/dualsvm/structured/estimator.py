@@ -17,7 +17,6 @@ from ..prior import Prior
 from ..progress import printers
 from ..solve import as_passes, as_seed, as_threads, as_tolerance, warn_not_converged
 from ..tasks.files import restore_task, store_task
-from .constraints import OracleError
 from .examples import as_examples, as_sequence
 from .explore import explore
 from .oracle import TaskProblem
@@ -172,8 +171,8 @@ class StructuredSVM(BaseEstimator):
         sample_weight : array-like of shape (n_examples,), default None
             What an example counts.
         checkpoint : path-like, default None
-            Where to write the state so far, every `checkpoint_every` seconds and in the end. An older file is
-            replaced only when the new one is complete.
+            Where to write the state so far, every `checkpoint_every` seconds and in the end, be that an error or
+            Ctrl-C. An older file is replaced only when the new one is complete.
         checkpoint_every : float, default 600.0
             Seconds between checkpoints.
         resume : path-like, default None
@@ -256,10 +255,11 @@ class StructuredSVM(BaseEstimator):
                 keep if checkpoint is not None else None,
                 every,
             )
-        except OracleError as error:
+        except Exception as error:
             so_far = getattr(error, "solution", None)
             if so_far is not None and so_far.n_oracle_calls:
                 self._set(replace(so_far, prints=prints))
+                keep(so_far)
             raise
         self._set(replace(solution, prints=prints))
         keep(solution)
@@ -368,6 +368,8 @@ class StructuredSVM(BaseEstimator):
             task = restore_task(meta["task"], arrays)
         parameters = {name: state.pop(name) for name in cls._get_param_names() if name != "task"}
         estimator = cls(task, **parameters)
+        if "history_" in state:
+            state["history_"] = list(state["history_"])  # where it is empty, an array has come back
         for name, value in state.items():
             if name.startswith("_") or not name.endswith("_"):
                 raise ValueError(f"{name} is no attribute of a fitted estimator")

@@ -55,7 +55,15 @@ class Examples:
 
     def read(self, which: Array) -> tuple[list[Any], list[Any]]:
         """Return the inputs and outputs of some examples."""
-        return [self._inputs[int(i)] for i in which], [self.Y[int(i)] for i in which]
+        X, Y = [], []
+        for i in which:
+            try:
+                X.append(self._inputs[int(i)])
+                Y.append(self.Y[int(i)])
+            except Exception as error:
+                error.add_note(f"while example {i} was read")
+                raise
+        return X, Y
 
 
 class Stream:

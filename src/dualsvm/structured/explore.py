@@ -11,7 +11,7 @@ import numpy as np
 from ..checks import Array
 from ..progress import Watcher
 from ..solution import Record, relative_gap
-from .constraints import Found, OracleError
+from .constraints import Found
 from .crew import Crew
 from .problem import Searched
 from .solution import OracleSolution
@@ -43,8 +43,8 @@ def explore(
 ) -> OracleSolution:
     """Search, optimize and certify until the gap is within the tolerance.
 
-    `keep` is called with the state so far, every so many seconds. An `OracleError` carries the state so far as its
-    attribute `solution`.
+    `keep` is called with the state so far, every so many seconds. An error carries the state so far as its attribute
+    `solution`.
     """
     with Crew(n_jobs) as crew:
         run = _Run(problem, tol, crew, cache_mb * 2**20, prune_after, seed, start)
@@ -73,7 +73,7 @@ def explore(
                 run.tell(watchers)
         except KeyboardInterrupt:
             status = "interrupted"
-        except OracleError as error:
+        except Exception as error:  # of the oracle, or of whatever loads the examples
             error.solution = run.finish("failed")  # type: ignore[attr-defined]
             raise
         finally:

@@ -91,7 +91,7 @@ class TaskProblem(Searched):
             return Found(*self._coded.search(which, w, crew.threads))
         X, Y = self.examples.read(which)
         if self.compiled:
-            found = Found(*self.task.encode(X, Y).search(np.arange(len(which)), w, crew.threads))
+            found = Found(*self._encoded(which, X, Y).search(np.arange(len(which)), w, crew.threads))
             return found._replace(example=which[found.example])
         asked = list(zip(which.tolist(), X, Y, ~self._known[which], strict=True))
         self._known[which] = True
@@ -99,6 +99,18 @@ class TaskProblem(Searched):
         found = collect(which, answers)
         self._found = max(self._found, found.width)
         return found
+
+    def _encoded(self, which: Array, X: list[Any], Y: list[Any]) -> Any:
+        """Return a part of the examples as the task's search reads them; an error says which of all is wrong."""
+        try:
+            return self.task.encode(X, Y)
+        except Exception:
+            for i, x, y in zip(which, X, Y, strict=True):
+                try:
+                    self.task.encode([x], [y])
+                except Exception as error:
+                    raise OracleError(f"example {i}: {error}") from error
+            raise
 
 
 def bounds_of(task: Any, lower: Any, upper: Any) -> tuple[Any, Any]:
