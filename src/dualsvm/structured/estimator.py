@@ -67,7 +67,7 @@ class StructuredSVM(BaseEstimator):
         A constraint that has been without a dual variable for so many visits is dropped.
     warm_start : bool, default False
         Whether a fit starts from the constraints and dual variables of the last, for those examples that are still
-        the same, at the same place, judged by the joint features of their true outputs. C may have changed.
+        the same, at the same place, if the parameters of the task and `rescaling` are. Everything else may change.
     random_state : int, RandomState, Generator or None, default None
         Seed of the order in which examples are visited. The same seed and `n_jobs` give the same result.
     n_jobs : int, default None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from ..prior import Prior
 from .constraints import Answer, Feature, Found, OracleError, as_feature, collect, difference
 from .crew import Crew
 from .examples import Examples, Stream
+from .prints import fingerprint, settings_of
 from .problem import Searched, Shape, as_loss
 
 _ROUNDS = 12  # calls of the oracle in a search with slack rescaling
@@ -67,17 +67,14 @@ class TaskProblem(Searched):
         return shape._replace(mean=mean)
 
     def prints(self) -> Array:
-        """Return a fingerprint of every example, by the joint feature vector of its true output.
-
-        Constraints found earlier are those of an example only if that is what it was.
-        """
+        """Return a fingerprint of every example: its input, its output, and what makes constraints of them."""
+        common = fingerprint(self.rescaling, settings_of(self.task))
         everything = np.arange(self.n_examples)
         prints = np.empty(self.n_examples, dtype=np.uint64)
         for part in np.array_split(everything, -(-self.n_examples // 1000)):
             for i, x, y in zip(part, *self.examples.read(part), strict=True):
-                column, values = as_feature(self.task.joint_feature(x, y), f"example {i}: joint_feature", None)
-                text = hashlib.blake2b(column.tobytes() + values.tobytes(), digest_size=8)
-                prints[i] = int.from_bytes(text.digest(), "little")
+                phi = as_feature(self.task.joint_feature(x, y), f"example {i}: joint_feature", None)
+                prints[i] = fingerprint(common, x, y, *phi)
         return prints
 
     @property
