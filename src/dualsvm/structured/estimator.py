@@ -15,7 +15,7 @@ from ..checks import Array, as_number, as_vector
 from ..linear.encoding import decode, encode
 from ..prior import Prior
 from ..progress import printers
-from ..solve import as_passes, as_seed, as_threads, as_tolerance, warn_not_converged
+from ..solve import SEARCHED, as_passes, as_seed, as_threads, as_tolerance, warn_not_converged
 from ..tasks.files import restore_task, store_task
 from .examples import as_examples, as_sequence
 from .explore import explore
@@ -266,7 +266,7 @@ class StructuredSVM(BaseEstimator):
         if solution.status == "interrupted":
             raise KeyboardInterrupt
         if solution.status in ("max_iter", "stalled"):
-            warn_not_converged(self.n_iter_, self.gap_, tol, stalled=solution.status == "stalled")
+            warn_not_converged(self.n_iter_, self.gap_, tol, solution.status == "stalled", SEARCHED)
 
     def _set(self, solution: OracleSolution) -> None:
         self.coef_ = solution.w
