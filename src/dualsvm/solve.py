@@ -23,6 +23,7 @@ from .state import State
 if TYPE_CHECKING:
     from .structured import OracleProblem, OracleSolution
 
+SEARCHED = "The search finds nothing worse, and proves no more"  # where it bounds what it looks for loosely
 _COARSE = 0.1  # certify again when the gap has come down to this part of the last certified one
 
 
@@ -111,7 +112,8 @@ def solve(
             raise TypeError(f"start must be a dualsvm.Solution, got {type(start).__name__}")
         solution = pursue(problem, tol, max_iter, start, seed, n_jobs, watchers)
     if solution.status in ("max_iter", "stalled"):
-        warn_not_converged(solution.n_iter, solution.gap, tol, stalled=solution.status == "stalled")
+        stalled, searched = solution.status == "stalled", isinstance(problem, OracleProblem)
+        warn_not_converged(solution.n_iter, solution.gap, tol, stalled, *([SEARCHED] if searched else []))
     return solution
 
 
@@ -162,14 +164,16 @@ def pursue(
     return run.finish(problem, status)
 
 
-def warn_not_converged(n_iter: int, gap: float, tol: float, stalled: bool = False) -> None:
+def warn_not_converged(
+    n_iter: int, gap: float, tol: float, stalled: bool = False, limit: str = "Rounding allows no more"
+) -> None:
     """Warn whoever called the library that the passes did not suffice."""
     frame, level = inspect.currentframe(), 0
     while frame is not None and str(frame.f_globals.get("__name__")).split(".")[0] in ("dualsvm", "sklearn"):
         frame, level = frame.f_back, level + 1
     warnings.warn(
         f"not converged: after {n_iter} passes the relative gap is {gap:.3g}, and tol is {tol:.3g}; the bounds hold "
-        f"all the same. {'Rounding allows no more: raise' if stalled else 'Raise max_iter or'} tol, or scale the "
+        f"all the same. {f'{limit}: raise' if stalled else 'Raise max_iter or'} tol, or scale the "
         "features.",
         ConvergenceWarning,
         stacklevel=level + 1,

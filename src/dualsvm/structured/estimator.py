@@ -15,10 +15,9 @@ from ..checks import Array, as_number, as_vector
 from ..linear.encoding import decode, encode
 from ..prior import Prior
 from ..progress import printers
-from ..solve import as_passes, as_seed, as_threads, as_tolerance, warn_not_converged
+from ..solve import SEARCHED, as_passes, as_seed, as_threads, as_tolerance, warn_not_converged
 from ..tasks.files import restore_task, store_task
-from .constraints import OracleError
-from .examples import as_examples
+from .examples import as_examples, as_sequence
 from .explore import explore
 from .oracle import TaskProblem
 from .solution import OracleSolution
@@ -68,7 +67,7 @@ class StructuredSVM(BaseEstimator):
         A constraint that has been without a dual variable for so many visits is dropped.
     warm_start : bool, default False
         Whether a fit starts from the constraints and dual variables of the last, for those examples that are still
-        the same, at the same place, judged by the joint features of their true outputs. C may have changed.
+        the same, at the same place, if the parameters of the task and `rescaling` are. Everything else may change.
     random_state : int, RandomState, Generator or None, default None
         Seed of the order in which examples are visited. The same seed and `n_jobs` give the same result.
     n_jobs : int, default None
@@ -172,8 +171,8 @@ class StructuredSVM(BaseEstimator):
         sample_weight : array-like of shape (n_examples,), default None
             What an example counts.
         checkpoint : path-like, default None
-            Where to write the state so far, every `checkpoint_every` seconds and in the end. An older file is
-            replaced only when the new one is complete.
+            Where to write the state so far, every `checkpoint_every` seconds and in the end, be that an error or
+            Ctrl-C. An older file is replaced only when the new one is complete.
         checkpoint_every : float, default 600.0
             Seconds between checkpoints.
         resume : path-like, default None
@@ -256,17 +255,18 @@ class StructuredSVM(BaseEstimator):
                 keep if checkpoint is not None else None,
                 every,
             )
-        except OracleError as error:
+        except Exception as error:
             so_far = getattr(error, "solution", None)
             if so_far is not None and so_far.n_oracle_calls:
                 self._set(replace(so_far, prints=prints))
+                keep(so_far)
             raise
         self._set(replace(solution, prints=prints))
         keep(solution)
         if solution.status == "interrupted":
             raise KeyboardInterrupt
         if solution.status in ("max_iter", "stalled"):
-            warn_not_converged(self.n_iter_, self.gap_, tol, stalled=solution.status == "stalled")
+            warn_not_converged(self.n_iter_, self.gap_, tol, solution.status == "stalled", SEARCHED)
 
     def _set(self, solution: OracleSolution) -> None:
         self.coef_ = solution.w
@@ -315,7 +315,7 @@ class StructuredSVM(BaseEstimator):
         list
         """
         check_is_fitted(self)
-        threads = as_threads(self.n_jobs)
+        X, threads = as_sequence(X), as_threads(self.n_jobs)
         outputs: list[Any] = []
         for k in range(0, len(X), _PART):
             some = [X[i] for i in range(k, min(k + _PART, len(X)))]  # which may be loaded only now
@@ -339,6 +339,7 @@ class StructuredSVM(BaseEstimator):
         -------
         float
         """
+        X = as_sequence(X)
         if len(X) != len(Y):
             raise ValueError(f"X and Y must have the same length, got {len(X)} and {len(Y)}")
         losses = [self.task.loss(Y[i], h) for i, h in enumerate(self.predict(X))]
@@ -367,6 +368,8 @@ class StructuredSVM(BaseEstimator):
             task = restore_task(meta["task"], arrays)
         parameters = {name: state.pop(name) for name in cls._get_param_names() if name != "task"}
         estimator = cls(task, **parameters)
+        if "history_" in state:
+            state["history_"] = list(state["history_"])  # where it is empty, an array has come back
         for name, value in state.items():
             if name.startswith("_") or not name.endswith("_"):
                 raise ValueError(f"{name} is no attribute of a fitted estimator")

@@ -6,7 +6,27 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
+import scipy.sparse as sp
+
 from ..checks import Array
+
+
+class SparseRows:
+    """The rows of a sparse matrix, each a matrix of one row."""
+
+    def __init__(self, matrix: Any) -> None:
+        self.matrix = matrix.tocsr()
+
+    def __len__(self) -> int:
+        return int(self.matrix.shape[0])
+
+    def __getitem__(self, i: int) -> Any:
+        return self.matrix[[i]]
+
+
+def as_sequence(X: Any) -> Any:
+    """Return inputs as a sequence; a sparse matrix, which says nothing of its length, by its rows."""
+    return SparseRows(X) if sp.issparse(X) and X.ndim == 2 else X
 
 
 class Examples:
@@ -18,22 +38,32 @@ class Examples:
     sequential = False
 
     def __init__(self, X: Any, Y: Any) -> None:
-        for name, part in (("X", X), ("Y", Y)):
+        self._inputs = as_sequence(X)
+        for name, part in (("X", self._inputs), ("Y", Y)):
             if not hasattr(part, "__len__") or not hasattr(part, "__getitem__"):
                 raise TypeError(
                     f"{name} must be a sequence, with a length and elements, got {type(part).__name__}; "
                     "pairs (x, y) that can be iterated over again and again are given as fit(pairs)"
                 )
-        if len(X) != len(Y):
-            raise ValueError(f"X and Y must have the same length, got {len(X)} and {len(Y)}")
-        if len(X) == 0:
+        self.X, self.Y, self.n = X, Y, len(self._inputs)
+        if self.n != len(Y):
+            raise ValueError(f"X and Y must have the same length, got {self.n} and {len(Y)}")
+        if self.n == 0:
             raise ValueError("X is empty: give at least one example")
-        self.X, self.Y, self.n = X, Y, len(X)
-        self.held = all(isinstance(part, list | tuple) or type(part).__module__ == "numpy" for part in (X, Y))
+        parts = self._inputs, Y
+        self.held = all(isinstance(p, list | tuple | SparseRows) or type(p).__module__ == "numpy" for p in parts)
 
     def read(self, which: Array) -> tuple[list[Any], list[Any]]:
         """Return the inputs and outputs of some examples."""
-        return [self.X[int(i)] for i in which], [self.Y[int(i)] for i in which]
+        X, Y = [], []
+        for i in which:
+            try:
+                X.append(self._inputs[int(i)])
+                Y.append(self.Y[int(i)])
+            except Exception as error:
+                error.add_note(f"while example {i} was read")
+                raise
+        return X, Y
 
 
 class Stream:

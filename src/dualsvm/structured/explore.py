@@ -11,7 +11,7 @@ import numpy as np
 from ..checks import Array
 from ..progress import Watcher
 from ..solution import Record, relative_gap
-from .constraints import Found, OracleError
+from .constraints import Found
 from .crew import Crew
 from .problem import Searched
 from .solution import OracleSolution
@@ -19,7 +19,8 @@ from .working import WorkingSet
 
 _PARTS = 30  # into which the examples are divided: one after the other is explored
 _BY_GAP = 0.8  # of a part is drawn by the last known gaps, the rest uniformly
-_LEAST, _MOST = 1, 10  # passes over the cache after a part
+_MOST = 10  # passes over the cache after a part
+_ALONE = 100  # ... after one that nothing new was found in, as where bounds on the weights make steps short
 _SOLVED = 0.1  # of the whole gap: a gap of the cached problem that is small enough
 _READY = 0.8  # of the tolerance: certify when the gap seems to have come down to this
 _SKIP = 0.25  # of the last gap of an example: so much to gain from its cached constraints spares the oracle
@@ -42,8 +43,8 @@ def explore(
 ) -> OracleSolution:
     """Search, optimize and certify until the gap is within the tolerance.
 
-    `keep` is called with the state so far, every so many seconds. An `OracleError` carries the state so far as its
-    attribute `solution`.
+    `keep` is called with the state so far, every so many seconds. An error carries the state so far as its attribute
+    `solution`.
     """
     with Crew(n_jobs) as crew:
         run = _Run(problem, tol, crew, cache_mb * 2**20, prune_after, seed, start)
@@ -72,7 +73,7 @@ def explore(
                 run.tell(watchers)
         except KeyboardInterrupt:
             status = "interrupted"
-        except OracleError as error:
+        except Exception as error:  # of the oracle, or of whatever loads the examples
             error.solution = run.finish("failed")  # type: ignore[attr-defined]
             raise
         finally:
@@ -108,7 +109,7 @@ class _Run:
         self.calls = self.pass_calls = 0
         self.gain = 0.0  # of the dual since the last part was asked for
         self.factor = 1.0  # of the true gap over what the gaps seen add up to
-        self.idle = False  # whether nothing new was found in a whole pass
+        self.idle = False  # whether nothing new was found when last asked
         self.cached = np.inf
         self.w: Array | None = None
         self.upper, self.estimate = np.inf, np.inf
@@ -190,7 +191,7 @@ class _Run:
     def explore(self, which: Array) -> None:
         """Ask for the worst constraints of some examples, and add what is new."""
         self.certified = False
-        self.gain = 0.0
+        self.gain, self.idle = 0.0, True
         self.asked = len(which)
         if len(which):
             which = np.ascontiguousarray(which, dtype=np.int64)
@@ -212,12 +213,12 @@ class _Run:
         """Run passes over the cache, while they are worth more than the oracle's next answers would be."""
         whole = self.total
         work = 0.0 if self.problem.price is None else self.asked * self.problem.price
-        for k in range(_MOST):
+        for k in range(_ALONE if self.idle else _MOST):
             visited, gain, self.cached, read = self.working.optimize(self.crew.threads)
             work += read
             self.gain += gain
             self.dual += gain
-            slow = self.problem.price is not None and k + 1 >= _LEAST and gain * work < self.gain * read
+            slow = self.problem.price is not None and gain * work < self.gain * read
             if not visited or self.cached <= _SOLVED * whole or slow:
                 break
 
@@ -262,6 +263,8 @@ class _Run:
         if np.isfinite(expected) and expected > 0:
             self.factor *= min(max((distance + seen - lower) / expected, 0.3), 3.0)
         self.factor = max(self.factor, 0.3)
+        if self.problem.sequential:  # all have been read: the next pass begins again
+            self.queue = self._in_order()
         self.certified = True
 
     def _bound(self) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from ..prior import Prior
 from .constraints import Answer, Feature, Found, OracleError, as_feature, collect, difference
 from .crew import Crew
 from .examples import Examples, Stream
+from .prints import fingerprint, settings_of
 from .problem import Searched, Shape, as_loss
 
 _ROUNDS = 12  # calls of the oracle in a search with slack rescaling
@@ -67,17 +67,14 @@ class TaskProblem(Searched):
         return shape._replace(mean=mean)
 
     def prints(self) -> Array:
-        """Return a fingerprint of every example, by the joint feature vector of its true output.
-
-        Constraints found earlier are those of an example only if that is what it was.
-        """
+        """Return a fingerprint of every example: its input, its output, and what makes constraints of them."""
+        common = fingerprint(self.rescaling, settings_of(self.task))
         everything = np.arange(self.n_examples)
         prints = np.empty(self.n_examples, dtype=np.uint64)
         for part in np.array_split(everything, -(-self.n_examples // 1000)):
             for i, x, y in zip(part, *self.examples.read(part), strict=True):
-                column, values = as_feature(self.task.joint_feature(x, y), f"example {i}: joint_feature", None)
-                text = hashlib.blake2b(column.tobytes() + values.tobytes(), digest_size=8)
-                prints[i] = int.from_bytes(text.digest(), "little")
+                phi = as_feature(self.task.joint_feature(x, y), f"example {i}: joint_feature", None)
+                prints[i] = fingerprint(common, x, y, *phi)
         return prints
 
     @property
@@ -91,7 +88,7 @@ class TaskProblem(Searched):
             return Found(*self._coded.search(which, w, crew.threads))
         X, Y = self.examples.read(which)
         if self.compiled:
-            found = Found(*self.task.encode(X, Y).search(np.arange(len(which)), w, crew.threads))
+            found = Found(*self._encoded(which, X, Y).search(np.arange(len(which)), w, crew.threads))
             return found._replace(example=which[found.example])
         asked = list(zip(which.tolist(), X, Y, ~self._known[which], strict=True))
         self._known[which] = True
@@ -99,6 +96,18 @@ class TaskProblem(Searched):
         found = collect(which, answers)
         self._found = max(self._found, found.width)
         return found
+
+    def _encoded(self, which: Array, X: list[Any], Y: list[Any]) -> Any:
+        """Return a part of the examples as the task's search reads them; an error says which of all is wrong."""
+        try:
+            return self.task.encode(X, Y)
+        except Exception:
+            for i, x, y in zip(which, X, Y, strict=True):
+                try:
+                    self.task.encode([x], [y])
+                except Exception as error:
+                    raise OracleError(f"example {i}: {error}") from error
+            raise
 
 
 def bounds_of(task: Any, lower: Any, upper: Any) -> tuple[Any, Any]:
@@ -141,6 +150,14 @@ class _Oracle:
         size = getattr(self.task, "size_joint_feature", None)
         return as_feature(phi, f"{self.name}: joint_feature", None if size is None else int(size))
 
+    def _difference(self, h: Any) -> tuple[Feature, float]:
+        """Return phi(y) - phi(h) and loss(y, h)."""
+        x = difference(self.own, self._feature(h))
+        l = as_loss(self.task.loss(self.y, h), f"{self.name}: loss")
+        if l < 0:
+            raise OracleError(f"{self.name}: the loss must not be negative, got {l}")
+        return x, l
+
     def _worst(self, w: Array, truth: float) -> tuple[Feature, float, float]:
         """Return phi(y) - phi(h) and loss(y, h) of the answer h to the weights w, whose value `truth` must reach.
 
@@ -149,11 +166,7 @@ class _Oracle:
         if self._coded is not None:
             found = self._coded.search(np.arange(1), w)
             return Feature(found.column, found.x), float(found.l[0]), float(found.bound[0])
-        h = self.task.loss_augmented_inference(self.x, self.y, w)
-        x = difference(self.own, self._feature(h))
-        l = as_loss(self.task.loss(self.y, h), f"{self.name}: loss")
-        if l < 0:
-            raise OracleError(f"{self.name}: the loss must not be negative, got {l}")
+        x, l = self._difference(self.task.loss_augmented_inference(self.x, self.y, w))
         value = l - x.dot(w)
         exact = getattr(self.task, "exact", True)
         if exact and value < truth - 1e-9 * (1 + l + self.own.size(w) + x.size(w)):
@@ -175,9 +188,13 @@ class _Oracle:
         so that each call bounds all outputs; at equality, loss t = 1 - w.x, which is how t is chosen next.
         """
         if hasattr(self.task, "slack_inference"):
-            h = self.task.slack_inference(self.x, self.y, w)
-            x, l = difference(self.own, self._feature(h)), as_loss(self.task.loss(self.y, h), f"{self.name}: loss")
+            x, l = self._difference(self.task.slack_inference(self.x, self.y, w))
             value = l * (1 - x.dot(w))
+            if value < -1e-9 * l * (1 + self.own.size(w) + x.size(w)):
+                raise OracleError(
+                    f"{self.name}: slack_inference returned an output that is worse than the true one: its loss "
+                    f"times what it lacks of the margin is {value:.6g}, and that of the true output 0"
+                )
             return Answer([(Feature(x.column, l * x.x), l)], value, value)
         found: dict[tuple[float, float], tuple[Feature, float]] = {}
         value, reach, bound, t, calls = 0.0, np.inf, np.inf, 1.0, 0

@@ -75,7 +75,7 @@ class Searched:
         """Return the prior and the bounds of d weights."""
         mean = as_weights(self.prior.mean, "prior mean", (d,))
         variance = as_weights(self.prior.variance, "prior variance", (d,))
-        if variance is not None and not variance.min() > 0:
+        if variance is not None and not variance.min(initial=np.inf) > 0:
             raise ValueError(
                 f"prior variance must be positive, got {variance.min()}: "
                 "to fix a weight, set its lower and upper bounds to the same value"

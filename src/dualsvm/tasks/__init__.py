@@ -1,8 +1,11 @@
 """Ready-made structured tasks, with compiled searches."""
 
+from .assignment import Assignment
 from .chain import Chain
 from .graph import Graph, Tree
 from .grid import Grid
+from .multiclass import Multiclass
 from .multilabel import Multilabel
+from .ranking import Ranking
 
-__all__ = ["Chain", "Graph", "Grid", "Multilabel", "Tree"]
+__all__ = ["Assignment", "Chain", "Graph", "Grid", "Multiclass", "Multilabel", "Ranking", "Tree"]

@@ -40,7 +40,7 @@ def restore_task(meta: dict[str, Any] | None, arrays: dict[str, Array]) -> Any:
 def _out(value: Any, name: str, arrays: dict[str, Array]) -> Any:
     if isinstance(value, Labels):
         return {"labels": [_label(label, name) for label in value.values]}
-    if isinstance(value, list | tuple) and not all(isinstance(part, int | float | list) for part in value):
+    if isinstance(value, list | tuple) and not all(isinstance(p, int | float | list | np.ndarray) for p in value):
         return {"list": [_label(label, name) for label in value]}
     return encode(value, name, arrays)
 

@@ -14,7 +14,7 @@ class Labels:
     """The labels of a task, any hashable values, and their numbers; None and NaN stand for a missing label."""
 
     def __init__(self, values: Iterable[Hashable]) -> None:
-        self.values = list(dict.fromkeys(values))
+        self.values = list(dict.fromkeys(v.item() if isinstance(v, np.generic) else v for v in values))
         self.number = {value: k for k, value in enumerate(self.values)}
         kinds = {type(value) for value in self.values}
         plain = len(kinds) == 1 and issubclass(next(iter(kinds)), bool | int | float | str)
