@@ -13,7 +13,7 @@ class Held {
 public:
     struct Constraint {
         double l, alpha;
-        Index idle, n;  // visits since it had a dual variable; entries
+        Index idle;  // visits since it had a dual variable
         std::uint64_t print;
     };
     struct Scratch {
@@ -52,11 +52,16 @@ public:
         const std::uint64_t print = fingerprint(column, x, n, l);
         std::vector<Entry> entries;
         for (Index j = 0; j < size(); ++j) {
-            if (all[j].print != print || all[j].l != l || all[j].n != n) continue;
+            if (all[j].print != print || all[j].l != l) continue;
             sorted(j, entries);
+            auto entry = entries.begin();
             bool same = true;
-            for (Index k = 0; same && k < n; ++k) same = entries[k].column == column[k] && entries[k].x == x[k];
-            if (same) return true;
+            for (Index k = 0; same && k < n; ++k) {
+                if (x[k] == 0) continue;
+                same = entry != entries.end() && entry->column == column[k] && entry->x == x[k];
+                entry += same;
+            }
+            if (same && entry == entries.end()) return true;
         }
         return false;
     }
@@ -78,7 +83,7 @@ public:
         for (Index j = 0; j < m; ++j) at(m, j) = at(j, m) = t.g[j];
         at(m, m) = gram_[m + 1] = own;
         parts_.add(column, x, n, spread, t.room);
-        all.push_back({l, alpha, 0, n, fingerprint(column, x, n, l)});
+        all.push_back({l, alpha, 0, fingerprint(column, x, n, l)});
     }
 
     /// Takes constraint j out, the last one taking its place.

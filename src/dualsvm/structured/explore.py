@@ -213,7 +213,7 @@ class _Run:
         """Run passes over the cache, while they are worth more than the oracle's next answers would be."""
         whole = self.total
         work = 0.0 if self.problem.price is None else self.asked * self.problem.price
-        for k in range(_ALONE if self.idle else _MOST):
+        for _ in range(_ALONE if self.idle else _MOST):
             visited, gain, self.cached, read = self.working.optimize(self.crew.threads)
             work += read
             self.gain += gain
