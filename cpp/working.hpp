@@ -1,9 +1,9 @@
 #pragma once
 
-#include <barrier>
 #include <thread>
 
 #include "held.hpp"
+#include "meeting.hpp"
 #include "random.hpp"
 
 namespace dualsvm {
@@ -193,8 +193,8 @@ private:
     static constexpr double kLittle = 0.1;       // of the mean gap: a block that has less may rest
     static constexpr std::int32_t kLongest = 8;  // passes that it rests
     static constexpr std::int32_t kNever = std::numeric_limits<std::int32_t>::max();
-    static constexpr Index kRound = 64;  // blocks that a thread visits before v is merged, at least
-    static constexpr Index kAhead = 3;   // visits from asking for a block to reading it
+    static constexpr Index kRound = 128;  // blocks that a thread visits before v is merged, at least
+    static constexpr Index kAhead = 3;    // visits from asking for a block to reading it
 
     struct Rest {
         std::int32_t length = 0, until = 0;  // passes, and the one that it ends with
@@ -230,7 +230,7 @@ private:
         const auto part = [&](Index from, int t) {
             return std::pair(std::min(n, from + t * round), std::min(n, from + (t + 1) * round));
         };
-        std::barrier<> meeting(threads);
+        Meeting meeting(threads);
         const auto work = [&](int t) {
             Share& share = shares[t];
             const Weights moving = regulariser_.moving(share.v, share.w, false);
@@ -240,9 +240,9 @@ private:
                 for (Index k = first; k < last; ++k)
                     for (const Held::Constraint& one : blocks_[due_[k]].all) share.alpha.push_back(one.alpha);
                 meet(first, last, moving, share.scratch, share.pass);
-                meeting.arrive_and_wait();
+                meeting.wait();
                 if (t == 0) join(shares, from, part, pass);
-                meeting.arrive_and_wait();
+                meeting.wait();
             }
         };
         std::vector<std::thread> others;
