@@ -388,7 +388,7 @@ def test_files(task, tmp_path):
 
 
 def test_the_tasks_keep_their_promises():
-    made = examples(13, count=3)
+    made = examples(13, count=2)
     X, Y = [x for x, _ in made], [y for _, y in made]
     check_task(Graph(), X, Y, outputs=lambda x: outputs(4, 2))
     check_task(Graph(pairwise="symmetric", normalized=True, cost=[[0, 3], [1, 0]]), X, Y)
@@ -450,6 +450,8 @@ def test_graphs_that_do_not_fit():
         task.unpack(np.ones(3))
     with pytest.raises(ValueError, match="weights of another length"):
         task.inference(good, np.ones(3))
+    with pytest.raises(ValueError, match="weights that are not finite"):
+        task.inference(good, np.full(8, np.nan))
     with pytest.raises(ValueError, match="marginals must have shapes"):
         task.joint_feature(good, (np.ones((2, 2)), np.ones((1, 2, 2))))
 

@@ -19,11 +19,11 @@ class Coded:
     ----------
     decoder : object
         The kernel's.
-    price : float
-        Entries of constraints that could be read in the time of one search.
+    price : float or None
+        Entries of constraints that could be read in the time of one search; None: a great many.
     """
 
-    def __init__(self, decoder: Any, lengths: Sequence[int] | Array, price: float) -> None:
+    def __init__(self, decoder: Any, lengths: Sequence[int] | Array, price: float | None) -> None:
         self.decoder, self.price = decoder, price
         self.lengths = np.asarray(lengths, dtype=np.int64)
 

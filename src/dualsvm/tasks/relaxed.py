@@ -30,8 +30,7 @@ class RelaxedCoded(Coded):
     """
 
     def __init__(self, coded: Coded, task: Any, parts: list[Parts], codes: list[Array]) -> None:
-        super().__init__(coded.decoder, coded.lengths, coded.price)
-        self.price = None  # type: ignore[assignment]
+        super().__init__(coded.decoder, coded.lengths, None)
         self.task, self.parts, self.codes = task, parts, codes
 
     def search(self, which: Array, w: Array, threads: int = 1) -> Found:
