@@ -39,6 +39,13 @@ const T* pointer(const nb::dict& spec, const char* name, std::int64_t size) {
     return array.data();
 }
 
+/// The named array, which must be there.
+template <class T, int N = 1>
+const T* given(const nb::dict& spec, const char* name, std::int64_t size) {
+    expect(spec.contains(name) && !spec[name].is_none(), name);
+    return pointer<T, N>(spec, name, size);
+}
+
 inline std::int64_t length(const nb::dict& spec, const char* name) {
     return spec.contains(name) ? std::int64_t(nb::len(nb::object(spec[name]))) : 0;
 }

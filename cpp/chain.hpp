@@ -45,6 +45,7 @@ public:
     }
 
     double loss(Index i, const std::int32_t* labels) const override {
+        check(i, labels);
         double sum = 0;
         for (Index t = 0; t < length(i); ++t) {
             const std::int32_t own = label[start[i] + t];
@@ -54,6 +55,7 @@ public:
     }
 
     void joint(Index i, const std::int32_t* y, double factor, std::vector<Entry>& out) const override {
+        check(i, y);
         joint(i, y, factor, out, nullptr);
     }
 
@@ -110,6 +112,11 @@ public:
     }
 
 private:
+    void check(Index i, const std::int32_t* labels) const {
+        for (Index t = 0; t < length(i); ++t)
+            if (labels[t] < -1 || labels[t] >= L) throw std::invalid_argument("a label of no class");
+    }
+
     Index lanes() const { return (L + kLane - 1) / kLane; }
     double share(Index i) const { return normalized && length(i) > 0 ? 1.0 / double(length(i)) : 1.0; }
 

@@ -5,13 +5,6 @@
 namespace dualsvm {
 namespace {
 
-/// The named array, which must be there.
-template <class T, int N = 1>
-const T* given(const nb::dict& spec, const char* name, std::int64_t size) {
-    expect(spec.contains(name) && !spec[name].is_none(), name);
-    return pointer<T, N>(spec, name, size);
-}
-
 void expect_below(const std::int32_t* values, Index n, Index least, Index most, const char* what) {
     for (Index k = 0; values && k < n; ++k) expect(values[k] >= least && values[k] < most, what);
 }

@@ -33,12 +33,12 @@ Constraints constraints_of(const Working& working, const Array<Index>& example, 
 template <class Rows>
 std::unique_ptr<Decoder> chains(const Rows& rows, const nb::dict& spec) {
     const auto n = length(spec, "start") - 1, L = length(spec, "cost");
-    const auto* start = pointer<Index>(spec, "start", n + 1);
-    const auto* label = pointer<std::int32_t>(spec, "label", rows.size());
+    const auto* start = given<Index>(spec, "start", n + 1);
+    const auto* label = given<std::int32_t>(spec, "label", rows.size());
     expect(n >= 0 && start[0] == 0 && start[n] == rows.size(), "sequences of other lengths");
     for (Index i = 0; i < n; ++i) expect(start[i] <= start[i + 1], "sequences that do not follow one another");
     for (Index t = 0; t < rows.size(); ++t) expect(label[t] >= -1 && label[t] < L, "a label of no class");
-    return std::make_unique<Chains<Rows>>(rows, start, n, label, pointer<double, 2>(spec, "cost", L * L), L,
+    return std::make_unique<Chains<Rows>>(rows, start, n, label, given<double, 2>(spec, "cost", L * L), L,
                                           nb::cast<bool>(spec["normalized"]), nb::cast<bool>(spec["start_end"]));
 }
 
