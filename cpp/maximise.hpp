@@ -4,6 +4,8 @@
 
 namespace dualsvm {
 
+constexpr double kBlockSolved = 0.1;  // of the first largest difference of gradients: a stored block is solved
+
 /// Maximises  g.d - 1/2 d' G d  over  alpha + d >= 0, sum(alpha + d) <= cap,  moving alpha and g in place.
 /// One of the n members stands for the slack: a constraint of zeros whose gradient is 0 and whose mass is what is
 /// left of the cap. Every move is then a pair step, from the member k that holds mass to the member j with the
@@ -38,6 +40,63 @@ inline void maximise(Index n, Index slack, const Gram& gram, double* g, double* 
         mass[k] = a < mass[k] ? mass[k] - a : 0.0;
         for (Index q = 0; q < n; ++q) g[q] -= a * (gram(q, j) - gram(q, k));
         g[slack] = 0;
+    }
+}
+
+/// Lane by lane the larger one, and where it was found.
+struct Top {
+    Lane value, place;
+    __attribute__((always_inline)) void meet(Lane other, Lane where) {
+        const auto more = other > value;
+        value = more ? other : value;
+        place = more ? where : place;
+    }
+    /// The largest of all, the first such.
+    __attribute__((always_inline)) Index best() const {
+        int at = 0;
+        for (int q = 1; q < kLane; ++q)
+            if (value[q] > value[at] || (value[q] == value[at] && place[q] < place[at])) at = q;
+        return Index(place[at]);
+    }
+};
+
+/// The same where the Gram matrix is stored, in rows of `stride` numbers, its diagonal beside it, and the slack is
+/// the first member, with zeros in its row and column. Four members are looked at together: g and mass have room for
+/// a multiple of kLane, and behind the last member the mass is 0 and g is -infinity.
+__attribute__((always_inline)) inline void maximise_stored(Index n, const double* gram, Index stride,
+                                                           const double* diagonal, double* g, double* mass) {
+    const Lane counting = {0, 1, 2, 3};
+    const Index lanes = (n + kLane - 1) / kLane * kLane;
+    double first = -1;
+    for (Index moves = 0; moves < 10 + 10 * n; ++moves) {
+        Top top{load(g), counting};
+        for (Index q = kLane; q < lanes; q += kLane) top.meet(load(g + q), counting + double(q));
+        const Index j = top.best();
+        const double* row = gram + j * stride;
+        const double high = g[j], own = diagonal[j];
+        Top gains{Lane{}, Lane{} - 1.0};
+        Lane widest{};
+        for (Index q = 0; q < lanes; q += kLane) {
+            const Lane held = load(mass + q), rise = high - load(g + q);
+            const Lane scale = own + load(diagonal + q), floor = 4e-16 * scale, exact = scale - 2.0 * load(row + q);
+            const Lane h = exact > floor ? exact : floor, full = rise / h;
+            const Lane a = full < held ? full : held;  // 0 / 0, too, is no less
+            const Lane gain = a * (rise - 0.5 * h * a), none{};
+            const Lane open = held > none ? rise : none;
+            widest = open > widest ? open : widest;
+            gains.meet(open > none ? gain : none, counting + double(q));
+        }
+        const Index k = gains.best();
+        if (k < 0) return;
+        const double wide = std::max(std::max(widest[0], widest[1]), std::max(widest[2], widest[3]));
+        if (first < 0) first = wide;
+        if (wide <= kBlockSolved * first) return;
+        const double h = std::max(own + diagonal[k] - 2 * row[k], 4e-16 * (own + diagonal[k]));
+        const double a = std::min((high - g[k]) / h, mass[k]);
+        mass[j] += a;
+        mass[k] = a < mass[k] ? mass[k] - a : 0.0;
+        const double* other = gram + k * stride;
+        for (Index q = 0; q < lanes; q += kLane) store(g + q, load(g + q) - a * (load(row + q) - load(other + q)));
     }
 }
 

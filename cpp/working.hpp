@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "maximise.hpp"
+#include "parts.hpp"
 #include "random.hpp"
 
 namespace dualsvm {
@@ -23,7 +24,7 @@ struct CachePass {
     Index visited = 0;
     double gain = 0;  // of the dual; where weights are bounded, at most that
     double gap = 0;   // of the cached problem, as seen in passing: not a bound
-    double work = 0;  // entries read
+    double work = 0;  // columns read and written
 };
 
 /// The state of a problem whose constraints are too many to list: those that a search found, their dual variables,
@@ -103,8 +104,11 @@ public:
         random_.shuffle(order_);
         ++now_;
         const double little = 0.1 * mean_gap_;
-        for (const std::uint32_t i : order_) {
-            Block& block = blocks_[i];
+        const std::size_t n = order_.size();
+        for (std::size_t q = 0; q < n; ++q) {
+            if (q + 2 < n) __builtin_prefetch(&blocks_[order_[q + 2]]);
+            if (q + 1 < n && blocks_[order_[q + 1]].due <= now_) blocks_[order_[q + 1]].ahead();
+            Block& block = blocks_[order_[q]];
             if (!block.held.empty() && block.due <= now_) {
                 const Seen seen = visit(block, moving);
                 ++pass.visited;
@@ -123,10 +127,12 @@ public:
     /// there, C_i h_i, this makes its part of the gap: C_i max(0, h_i) - sum_j alpha_ij g_ij.
     void pledged(const Index* which, Index n, double* out) const {
         const double* w = weights().data();
+        std::vector<double> dots;
         for (Index k = 0; k < n; ++k) {
+            const Block& block = blocks_[which[k]];
+            block.dots(w, dots);
             out[k] = 0;
-            for (const Held& held : blocks_[which[k]].held)
-                if (held.alpha > 0) out[k] += held.alpha * (held.l - dot(held, w));
+            for (std::size_t j = 0; j < dots.size(); ++j) out[k] += block.held[j].alpha * (block.held[j].l - dots[j]);
         }
     }
 
@@ -134,10 +140,13 @@ public:
     double look() {
         const double* w = weights().data();
         double sum = 0;
+        std::vector<double> dots;
         for (Block& block : blocks_) {
             double worst = 0, total = 0, alpha_g = 0;
-            for (const Held& held : block.held) {
-                const double g = held.l - dot(held, w);
+            block.dots(w, dots);
+            for (std::size_t j = 0; j < dots.size(); ++j) {
+                const Held& held = block.held[j];
+                const double g = held.l - dots[j];
                 worst = std::max(worst, g);
                 total += held.alpha;
                 alpha_g += held.alpha * g;
@@ -159,11 +168,8 @@ public:
         std::vector<double> u(v_.size());
         double linear = 0;
         for (const Block& block : blocks_) {
-            for (const Held& held : block.held) {
-                if (!(held.alpha > 0)) continue;
-                linear += held.alpha * held.l;
-                for (Index k = 0; k < held.n(); ++k) u[held.column[k]] += held.alpha * held.x[k];
-            }
+            for (const Held& held : block.held) linear += held.alpha * held.l;
+            deposit(block, 1.0, u);
         }
         v_ = regulariser_.scaled(std::move(u));
         place();
@@ -189,14 +195,19 @@ public:
     };
     Content content() const {
         Content all;
+        std::vector<Entry> entries;
         for (std::size_t i = 0; i < blocks_.size(); ++i) {
-            for (const Held& held : blocks_[i].held) {
+            const Block& block = blocks_[i];
+            for (std::size_t j = 0; j < block.held.size(); ++j) {
+                block.sorted(Index(j), entries);
+                for (const Entry& entry : entries) {
+                    all.column.push_back(entry.column);
+                    all.x.push_back(entry.x);
+                }
                 all.example.push_back(Index(i));
-                all.column.insert(all.column.end(), held.column.begin(), held.column.end());
-                all.x.insert(all.x.end(), held.x.begin(), held.x.end());
                 all.start.push_back(Index(all.x.size()));
-                all.l.push_back(held.l);
-                all.alpha.push_back(held.alpha);
+                all.l.push_back(block.held[j].l);
+                all.alpha.push_back(block.held[j].alpha);
             }
         }
         return all;
@@ -205,100 +216,116 @@ public:
 private:
     static constexpr Index kLongest = 8;  // passes that a block rests
 
+    struct Entry {
+        std::int32_t column;
+        double x;
+    };
     struct Held {
-        std::vector<std::int32_t> column;
-        std::vector<double> x;
         double l, alpha;
-        Index idle;
+        Index idle, n;  // visits without a dual variable; entries of x
         std::uint64_t print;
-        Index n() const { return Index(x.size()); }
-        Index bytes() const { return Index(sizeof(Held)) + 12 * n(); }
     };
     struct Block {
         std::vector<Held> held;
-        std::vector<double> gram;  // room x room, of x' S x
-        Index room = 0;
+        std::vector<double> gram;  // the diagonal of x' S x, and then its rows, behind one for the slack
+        Parts parts;
+        Index stride = 0;  // of rows: a multiple of kLane
         double cost = 0, gap = 0;
         Index nap = 0, due = 0;
+
+        Index bytes() const { return parts.bytes() + Index(sizeof(Held) * held.size()) + 8 * Index(gram.size()); }
+        double* row(Index j) { return gram.data() + (j + 2) * stride + 1; }
+        DUALSVM_AHEAD void ahead() const {
+            prefetch(held.data(), Index(sizeof(Held) * held.size()));
+            prefetch(gram.data(), 8 * Index(gram.size()));
+            parts.ahead();
+        }
+        /// w.x of every constraint
+        void dots(const double* w, std::vector<double>& out) const {
+            out.assign(held.size(), 0.0);
+            parts.dots(w, out.data());
+        }
+        /// The entries of a constraint.
+        void sorted(Index j, std::vector<Entry>& out) const {
+            out.clear();
+            parts.each(j, [&](std::int32_t column, double x) { out.push_back({column, x}); });
+            std::sort(out.begin(), out.end(), [](const Entry& a, const Entry& b) { return a.column < b.column; });
+        }
     };
     struct Seen {
         double gap, gain, read;
     };
 
-    static double dot(const Held& held, const double* w) {
-        const std::int32_t* column = held.column.data();
-        const double* x = held.x.data();
-        const Index n = held.n();
-        double sum[4] = {};
-        Index k = 0;
-        for (; k + 4 <= n; k += 4)
-            for (Index q = 0; q < 4; ++q) sum[q] += x[k + q] * w[column[k + q]];
-        for (; k < n; ++k) sum[0] += x[k] * w[column[k]];
-        return (sum[0] + sum[1]) + (sum[2] + sum[3]);
-    }
-
-    /// v += a S x
-    static void carry(const Held& held, double a, const Weights& moving) {
-        const std::int32_t* column = held.column.data();
-        const double* x = held.x.data();
-        const Index n = held.n();
-        if (moving.s || moving.m) {
-            for (Index k = 0; k < n; ++k) move(moving, column[k], a * x[k]);
-        } else {
-            double* v = moving.v;
-            for (Index k = 0; k < n; ++k) v[column[k]] += a * x[k];
-        }
+    /// u += factor sum_j alpha_j x_j
+    static void deposit(const Block& block, double factor, std::vector<double>& u) {
+        std::vector<double> a;
+        for (const Held& held : block.held) a.push_back(factor * held.alpha);
+        block.parts.carry(a.data(), {u.data(), u.data(), nullptr, nullptr, nullptr, nullptr});
     }
 
     Seen visit(Block& block, const Weights& moving) {
-        const Index m = Index(block.held.size());
-        g_.resize(std::size_t(m + 1));
-        mass_.resize(std::size_t(m + 1));
-        first_.resize(std::size_t(m + 1));
-        double worst = 0, total = 0, alpha_g = 0, read = 0;
-        for (Index j = 0; j < m; ++j) {
-            const Held& held = block.held[j];
-            g_[j] = first_[j] = held.l - dot(held, moving.w);
-            mass_[j] = held.alpha;
-            worst = std::max(worst, g_[j]);
-            total += held.alpha;
-            alpha_g += held.alpha * g_[j];
-            read += double(held.n());
-        }
-        g_[m] = 0;
-        mass_[m] = remainder(block.cost, total);
-        block.gap = losses(worst, block.cost, total, alpha_g, false).gap;
-        double gain = 0;
-        if (block.gap > 0) {
-            const double* gram = block.gram.data();
-            const Index room = block.room;
-            maximise(
-                m + 1, m, [&](Index j, Index k) { return j < m && k < m ? gram[j * room + k] : 0.0; }, g_.data(),
-                mass_.data());
-            for (Index j = 0; j < m; ++j) {
-                Held& held = block.held[j];
-                const double a = mass_[j] - held.alpha;
-                if (a == 0) continue;
-                held.alpha = mass_[j];
-                gain += 0.5 * a * (first_[j] + g_[j]);
-                carry(held, a, moving);
-                read += double(held.n());
-            }
-        }
-        for (Index j = m - 1; j >= 0; --j) {
+        const Seen seen = wide() ? visit_wide(block, moving) : visit_loop(block, moving);
+        for (Index j = Index(block.held.size()) - 1; j >= 0; --j) {
             Held& held = block.held[j];
             held.idle = held.alpha > 0 ? 0 : held.idle + 1;
             if (held.idle > patience_) drop(block, j);
         }
+        return seen;
+    }
+    DUALSVM_WIDE Seen visit_wide(Block& block, const Weights& moving) { return visit_loop(block, moving); }
+
+    Seen visit_loop(Block& block, const Weights& moving) {
+        const Index m = Index(block.held.size()), stride = block.stride;
+        reserve(stride);
+        double *g = g_.data(), *mass = mass_.data(), *first = first_.data();  // of the slack, and then of constraints
+        std::fill_n(g, m + 1, 0.0);
+        block.parts.dots(moving.w, g + 1);
+        double worst = 0, total = 0, alpha_g = 0, read = double(block.parts.columns());
+        for (Index j = 1; j <= m; ++j) {
+            const Held& held = block.held[j - 1];
+            g[j] = first[j] = held.l - g[j];
+            mass[j] = held.alpha;
+            worst = std::max(worst, g[j]);
+            total += held.alpha;
+            alpha_g += held.alpha * g[j];
+        }
+        mass[0] = remainder(block.cost, total);
+        block.gap = losses(worst, block.cost, total, alpha_g, false).gap;
+        double gain = 0;
+        if (block.gap > 0) {
+            for (Index j = m + 1; j % kLane; ++j) g[j] = -kInfinity, mass[j] = 0;
+            maximise_stored(m + 1, block.gram.data() + stride, stride, block.gram.data(), g, mass);
+            for (Index j = 1; j <= m; ++j) {
+                Held& held = block.held[j - 1];
+                const double a = mass[j] - held.alpha;
+                held.alpha = mass[j];
+                gain += 0.5 * a * (first[j] + g[j]);
+                mass[j] = a;
+            }
+            read += double(block.parts.carry(mass + 1, moving));
+        }
         return {block.gap, gain, read};
+    }
+
+    void reserve(Index n) {
+        if (Index(g_.size()) >= n) return;
+        g_.resize(std::size_t(n));
+        mass_.resize(std::size_t(n));
+        first_.resize(std::size_t(n));
     }
 
     bool knows(const Block& block, const std::int32_t* column, const double* x, Index n, double l) const {
         const std::uint64_t print = fingerprint(column, x, n, l);
-        return std::any_of(block.held.begin(), block.held.end(), [&](const Held& held) {
-            return held.print == print && held.l == l && held.n() == n &&
-                   std::equal(column, column + n, held.column.begin()) && std::equal(x, x + n, held.x.begin());
-        });
+        std::vector<Entry> entries;
+        for (std::size_t j = 0; j < block.held.size(); ++j) {
+            const Held& held = block.held[j];
+            if (held.print != print || held.l != l || held.n != n) continue;
+            block.sorted(Index(j), entries);
+            bool same = Index(entries.size()) == n;
+            for (Index k = 0; same && k < n; ++k) same = entries[k].column == column[k] && entries[k].x == x[k];
+            if (same) return true;
+        }
+        return false;
     }
 
     static std::uint64_t fingerprint(const std::int32_t* column, const double* x, Index n, double l) {
@@ -317,34 +344,46 @@ private:
     void add(Block& block, const std::int32_t* column, const double* x, Index n, double l, double alpha,
              const double* s) {
         const Index m = Index(block.held.size());
-        if (m == block.room) {
-            const Index room = std::max<Index>(4, 2 * m);
-            std::vector<double> gram(std::size_t(room * room));
-            for (Index j = 0; j < m; ++j) std::copy_n(block.gram.data() + j * block.room, m, gram.data() + j * room);
-            bytes_ += 8 * (room * room - block.room * block.room);
+        bytes_ -= block.bytes();
+        if (m + 1 >= block.stride) {
+            const Index stride = block.stride + std::max(Index(kLane), block.stride / 2 / kLane * kLane);
+            std::vector<double> gram(std::size_t((stride + 1) * stride));
+            std::copy_n(block.gram.data(), block.stride, gram.data());
+            for (Index j = 0; j < m; ++j) std::copy_n(block.row(j) - 1, block.stride, gram.data() + (j + 2) * stride);
             block.gram.swap(gram);
-            block.room = room;
+            block.stride = stride;
+            reserve(stride);
         }
-        for (Index k = 0; k < n; ++k) spread_[column[k]] = s ? s[column[k]] * x[k] : x[k];
-        block.held.push_back({{column, column + n}, {x, x + n}, l, alpha, 0, fingerprint(column, x, n, l)});
-        bytes_ += block.held.back().bytes();
-        for (Index j = 0; j <= m; ++j)
-            block.gram[m * block.room + j] = block.gram[j * block.room + m] = dot(block.held[j], spread_.data());
+        double own = 0;
+        for (Index k = 0; k < n; ++k) {
+            spread_[column[k]] = s ? s[column[k]] * x[k] : x[k];
+            own += spread_[column[k]] * x[k];
+        }
+        std::fill_n(g_.data(), m, 0.0);
+        block.parts.dots(spread_.data(), g_.data());
+        for (Index j = 0; j < m; ++j) block.row(m)[j] = block.row(j)[m] = g_[j];
+        block.row(m)[m] = block.gram[m + 1] = own;
         for (Index k = 0; k < n; ++k) spread_[column[k]] = 0;
+        block.parts.add(column, x, n, spread_, room_);
+        block.held.push_back({l, alpha, 0, n, fingerprint(column, x, n, l)});
+        bytes_ += block.bytes();
     }
 
     /// Takes constraint j out of a block, the last one taking its place.
     void drop(Block& block, Index j) {
-        const Index last = Index(block.held.size()) - 1, room = block.room;
-        double* gram = block.gram.data();
-        bytes_ -= block.held[j].bytes();
+        const Index last = Index(block.held.size()) - 1;
+        bytes_ -= block.bytes();
         if (j < last) {
-            block.held[j] = std::move(block.held[last]);
-            gram[j * room + j] = gram[last * room + last];
+            block.held[j] = block.held[last];
             for (Index k = 0; k < last; ++k)
-                if (k != j) gram[j * room + k] = gram[k * room + j] = gram[last * room + k];
+                if (k != j) block.row(j)[k] = block.row(k)[j] = block.row(last)[k];
+            block.row(j)[j] = block.gram[j + 1] = block.row(last)[last];
         }
+        for (Index k = 0; k <= last; ++k) block.row(last)[k] = block.row(k)[last] = 0;
+        block.gram[last + 1] = 0;
         block.held.pop_back();
+        block.parts.drop(j, room_);
+        bytes_ += block.bytes();
     }
 
     void merge(Block& block) {
@@ -352,23 +391,24 @@ private:
         double total = 0, l = 0;
         for (const Held& held : block.held) total += held.alpha;
         std::vector<std::int32_t> column;
-        for (const Held& held : block.held) {
-            l += held.alpha / total * held.l;
-            column.insert(column.end(), held.column.begin(), held.column.end());
-            for (Index k = 0; k < held.n(); ++k) spread_[held.column[k]] += held.alpha / total * held.x[k];
+        std::vector<double> x;
+        for (std::size_t j = 0; j < block.held.size(); ++j) {
+            l += block.held[j].alpha / total * block.held[j].l;
+            block.parts.each(Index(j), [&](std::int32_t k, double) { column.push_back(k); });
         }
+        deposit(block, 1 / total, spread_);
         std::sort(column.begin(), column.end());
         column.erase(std::unique(column.begin(), column.end()), column.end());
-        std::vector<double> x;
         for (const std::int32_t k : column) {
             x.push_back(spread_[k]);
             spread_[k] = 0;
         }
-        for (const Held& held : block.held) bytes_ -= held.bytes();
-        bytes_ -= 8 * block.room * block.room;
+        bytes_ -= block.bytes();
         block.held.clear();
+        block.parts = {};
         block.gram = {};
-        block.room = 0;
+        block.stride = 0;
+        bytes_ += block.bytes();
         add(block, column.data(), x.data(), Index(x.size()), l, total, regulariser_.moving(v_, w_, false).s);
     }
 
@@ -383,6 +423,7 @@ private:
     std::vector<Block> blocks_;
     std::vector<std::uint32_t> order_;
     std::vector<double> g_, mass_, first_;
+    Parts::Room room_;
     Index bytes_ = 0, now_ = 0;
     std::size_t next_merged_ = 0;
     double mean_gap_ = 0;
