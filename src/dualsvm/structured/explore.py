@@ -18,6 +18,7 @@ from .solution import OracleSolution
 from .working import WorkingSet
 
 _PARTS = 30  # into which the examples are divided: one after the other is explored
+_EACH = 32  # examples of a part for each of several workers: less would not be worth the way to them and back
 _BY_GAP = 0.8  # of a part is drawn by the last known gaps, the rest uniformly
 _LEAST, _MOST = 2, 10  # passes over the cache after a part
 _SOLVED = 0.1  # of the whole gap: a gap of the cached problem that is small enough
@@ -102,6 +103,8 @@ class _Run:
         self.gaps = np.full(n, np.inf)  # of the examples, when they were last asked about
         self.queue = np.arange(n) if problem.sequential else self.random.permutation(n)
         self.part = max(1, n // _PARTS)
+        if problem.price is None and crew.threads > 1:
+            self.part = max(self.part, min(n // 8, _EACH * crew.threads))
         self.calls = self.pass_calls = 0
         self.gain = 0.0  # of the dual since the last part was asked for
         self.factor = 1.0  # of the true gap over what the gaps seen add up to
