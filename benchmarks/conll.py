@@ -15,7 +15,7 @@ from dualsvm.tasks import Chain
 
 from . import data as sets
 from .chunks import encode, f1, features, vocabulary
-from .measure import _status as status
+from .measure import status
 from .peers import installed
 from .searched import Fitting, Options, fit, line
 

@@ -25,8 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--patience",
         type=float,
-        default=10.0,
-        help="a peer is given up on once it has taken so many times what ours takes (default 10)",
+        default=6.0,
+        help="a peer is given up on once it has taken so many times what ours takes (default 6)",
     )
     parser.add_argument(
         "--rows",
@@ -77,6 +77,6 @@ Ours, StructuredSVM: a fit of its own to each certified relative gap, one thread
 (least-most); calls of the oracle for each example, those for certificates included, and how many were hoped to
 suffice; constraints held at most. Peers, one run each, with the same compiled oracle: certified, to a relative gap
 that they prove by passes at fixed weights, these included; objective, to an objective that near to the optimum, which
-the peer itself could not know. dlib proves nothing to its caller. Ratio: peer / ours. '> 10': given up on, as it had
+the peer itself could not know. dlib proves nothing to its caller. Ratio: peer / ours. '> 6': given up on, as it had
 taken {report["patience"]:g} times as long as ours for the target that it was waiting for.
 """)

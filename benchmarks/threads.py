@@ -58,7 +58,7 @@ class Listed:
         return max(self.outputs, key=score)
 
 
-def _listed(n: int = 300, positions: int = 4, labels: int = 6, width: int = 10) -> Fitting:
+def _listed(n: int = 1000, positions: int = 4, labels: int = 6, width: int = 10) -> Fitting:
     rng = np.random.default_rng(0)
     Y = [tuple(int(label) for label in line) for line in rng.integers(labels, size=(n, positions))]
     centres = rng.normal(size=(labels, width))
