@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := $(shell find cpp src -type f -not -name '*.pyc' -not -name '*.so') CMakeLists.txt pyproject.toml
-CPP := $(wildcard cpp/*.hpp cpp/*.cpp)
+CPP := $(wildcard cpp/*.hpp cpp/*.cpp benchmarks/*.cpp)
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 TESTS ?= tests
 
@@ -29,6 +29,7 @@ format: .venv/tools
 bench: .venv/installed .venv/bench
 	$(BIN)/python -m benchmarks core
 	$(BIN)/python -m benchmarks linear
+	$(BIN)/python -m benchmarks structured
 
 # The kernel with the address and undefined-behaviour sanitizers, under the tests that drive it.
 SANITIZERS = $(shell $(CXX) -print-file-name=libasan.so):$(shell $(CXX) -print-file-name=libubsan.so)

@@ -1,1 +1,1 @@
-"""Benchmarks against other solvers: ``python -m benchmarks core`` and ``python -m benchmarks linear``."""
+"""Benchmarks against other solvers: ``python -m benchmarks core``, ``linear`` and ``structured``."""

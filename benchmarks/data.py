@@ -33,6 +33,30 @@ class Data:
         return sum(part.nbytes for part in parts)
 
 
+@dataclass(frozen=True)
+class Sequences:
+    """Sequences one behind the other: those positions of sequence i are start[i] .. start[i+1]."""
+
+    X: np.ndarray  # positions x features, in float64
+    y: np.ndarray  # int32
+    start: np.ndarray  # int64
+    labels: int
+
+    def __len__(self) -> int:
+        return len(self.start) - 1
+
+    @property
+    def inputs(self) -> list[np.ndarray]:
+        return np.split(self.X, self.start[1:-1])
+
+    @property
+    def outputs(self) -> list[np.ndarray]:
+        return np.split(self.y, self.start[1:-1])
+
+
+Sentence = tuple[list[str], list[str], list[str]]  # words, parts of speech, tags of chunks
+
+
 @lru_cache(maxsize=1)  # rows of one set follow one another
 def load(name: str) -> Data:
     return Data(name, *SETS[name]())
@@ -131,6 +155,26 @@ def small(seed: int, n: int = 500, d: int = 20) -> Data:
     X = rng.normal(size=(n, d))
     score = X @ rng.normal(size=d)
     return Data("small", X, np.where(score + 0.5 * score.std() * rng.normal(size=n) > 0, 1.0, -1.0))
+
+
+@lru_cache(maxsize=4)
+def ocr(folds: tuple[int, ...]) -> Sequences:
+    """Handwritten words of these folds: a letter is 16 x 8 pixels of 0 and 1."""
+    with np.load(_file("ocr/letters.npz")) as file:
+        X, y, lengths, fold = (file[key] for key in ("X", "y", "lengths", "fold"))
+    words = np.isin(fold, folds)
+    letters = np.repeat(words, lengths)
+    start = np.concatenate([[0], np.cumsum(lengths[words])]).astype(np.int64)
+    return Sequences(X[letters].astype(np.float64), y[letters].astype(np.int32), start, 26)
+
+
+@lru_cache(maxsize=2)
+def conll2000(part: str) -> list[Sentence]:
+    """Sentences of Wall Street Journal text, "train" or "test"."""
+    with gzip.open(_file(f"conll2000/{part}.txt.gz"), "rt", encoding="utf-8") as stream:
+        texts = stream.read().strip().split("\n\n")
+    lines = [[line.split() for line in text.splitlines()] for text in texts]
+    return [tuple(list(column) for column in zip(*sentence, strict=True)) for sentence in lines]  # type: ignore[misc]
 
 
 SETS = {

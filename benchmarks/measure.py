@@ -152,17 +152,17 @@ def memory(entry: Entry) -> tuple[float, float]:
 def _memory(side: Any, setting: float, task: Task) -> tuple[float, float]:
     small = sets.Data("small", np.eye(2, dtype=np.float32), np.array([1.0, -1.0]))
     side.fit(side.prepare(small), setting, task, 0)  # what is loaded on first use is not the data's
-    empty = _status("VmRSS")
+    empty = status("VmRSS")
     data = sets.load(task.set)
     prepared = side.prepare(data)
     del data
     gc.collect()
-    loaded = _status("VmRSS")
+    loaded = status("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # the peak so far, that of loading, is forgotten
     side.fit(prepared, setting, task, 0)
-    return loaded - empty, max(0.0, _status("VmHWM") - loaded)
+    return loaded - empty, max(0.0, status("VmHWM") - loaded)
 
 
-def _status(key: str) -> float:
+def status(key: str) -> float:
     line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(key))
     return int(line.split()[1]) * 1024 / 1e6

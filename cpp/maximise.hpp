@@ -4,7 +4,7 @@
 
 namespace dualsvm {
 
-constexpr double kBlockSolved = 1e-1;  // of the first largest difference of gradients: a block is solved
+constexpr double kBlockSolved = 0.1;  // of the first largest difference of gradients: a stored block is solved
 
 /// Maximises  g.d - 1/2 d' G d  over  alpha + d >= 0, sum(alpha + d) <= cap,  moving alpha and g in place.
 /// One of the n members stands for the slack: a constraint of zeros whose gradient is 0 and whose mass is what is

@@ -18,6 +18,7 @@ from .solution import OracleSolution
 from .working import WorkingSet
 
 _PARTS = 30  # into which the examples are divided: one after the other is explored
+_EACH = 32  # examples of a part for each of several workers: less would not be worth the way to them and back
 _BY_GAP = 0.8  # of a part is drawn by the last known gaps, the rest uniformly
 _MOST = 10  # passes over the cache after a part
 _ALONE = 100  # ... after one that nothing new was found in, as where bounds on the weights make steps short
@@ -105,6 +106,8 @@ class _Run:
         self.gaps = np.where(problem.cost > 0, np.inf, 0.0)  # of the examples, when they were last asked about
         self.queue = self._in_order()
         self.part = max(1, n // _PARTS)
+        if problem.price is None and crew.threads > 1:
+            self.part = max(self.part, min(n // 8, _EACH * crew.threads))
         self.asked = 1
         self.calls = self.pass_calls = 0
         self.gain = 0.0  # of the dual since the last part was asked for
