@@ -243,7 +243,7 @@ def test_a_prior_has_one_kind_of_spread():
 
 
 BAD_SOLVE = [
-    ({"problem": X}, "problem must be a dualsvm.Problem, got ndarray"),
+    ({"problem": X}, "problem must be a dualsvm.Problem or OracleProblem, got ndarray"),
     ({"tol": -1e-3}, "tol must not be negative, got -0.001"),
     ({"tol": np.nan}, "tol must be a finite number.* got nan"),
     ({"tol": "small"}, "tol must be a finite number.* got 'small'"),
