@@ -177,6 +177,32 @@ def conll2000(part: str) -> list[Sentence]:
     return [tuple(list(column) for column in zip(*sentence, strict=True)) for sentence in lines]  # type: ignore[misc]
 
 
+def snakes() -> tuple[list[Any], list[Any], list[Any], list[Any]]:
+    """Training and test grids, X, Y, X_test, Y_test; features: the colours of 3 x 3 pixels, or outside."""
+    with np.load(_file("snakes/snakes.npz")) as file:
+        images = {name: file[name] for name in file.files}
+    colours = np.unique(np.concatenate([x.reshape(-1, 3) for name, x in images.items() if name[0] == "X"]), axis=0)
+
+    def features(image: np.ndarray) -> np.ndarray:
+        colour = np.argmax((image[:, :, None] == colours).all(axis=3), axis=2)
+        around = np.pad(colour, 1, constant_values=len(colours))
+        windows = np.lib.stride_tricks.sliding_window_view(around, (3, 3))
+        return np.eye(len(colours) + 1)[windows].reshape(*colour.shape, -1)
+
+    X, Y, X_test, Y_test = (
+        [images[name] for name in sorted(images) if name.startswith(kind)]
+        for kind in ("X_train", "Y_train", "X_test", "Y_test")
+    )
+    return [features(x) for x in X], Y, [features(x) for x in X_test], Y_test
+
+
+def scene() -> tuple[Any, Any, Any, Any]:
+    """Photographs with up to six labels: X, Y, X_test, Y_test."""
+    with np.load(_file("scene/scene.npz")) as file:
+        X, Y, X_test, Y_test = (file[key] for key in ("X_train", "y_train", "X_test", "y_test"))
+    return X.astype(np.float64), Y.astype(int), X_test.astype(np.float64), Y_test.astype(int)
+
+
 SETS = {
     "a9a": a9a,
     "mnist": mnist,

@@ -9,15 +9,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import conll, data, ocr, threads
+from . import conll, data, grids, ocr, threads
 from .linear import chosen
 from .report import machine
 from .searched import HEAD, Options, line
 from .structured_peers import ALL
 
-QUICK = "ocr-small,ocr-large,conll2000,threads-*"
+QUICK = "ocr-small,ocr-large,conll2000,snakes,scene,threads-*"
 # A row measures and shows itself, and returns what goes into the file. A module with more rows has a ROWS like these.
-ROWS: dict[str, Callable[[Options], dict[str, Any]]] = ocr.ROWS | conll.ROWS | threads.ROWS
+ROWS: dict[str, Callable[[Options], dict[str, Any]]] = ocr.ROWS | conll.ROWS | grids.ROWS | threads.ROWS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
