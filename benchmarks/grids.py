@@ -53,7 +53,7 @@ def scene(options: Options) -> dict[str, Any]:
 def _apart(X: Any, Y: Any, X_test: Any, Y_test: Any, C: float) -> float:
     """Return the Hamming loss of one SVM for each label."""
     models = [SVMClassifier(C=C, tol=TARGET, random_state=0).fit(X, y) for y in Y.T]
-    return float(np.mean(np.array([model.predict(X_test) for model in models]).T != Y_test))
+    return float(np.mean(Y_test != np.array([model.predict(X_test) for model in models]).T))
 
 
 ROWS: dict[str, Callable[[Options], dict[str, Any]]] = {"snakes": snakes, "scene": scene}
