@@ -138,10 +138,10 @@ void bind_structured(nb::module_& m) {
                  self.put(given, alpha.data());
              })
         .def("optimize",
-             [](Working& self, int threads) {
+             [](Working& self, double gap, std::int64_t passes, bool priced, double gain, double work) {
                  nb::gil_scoped_release release;
-                 const CachePass pass = self.optimize(threads);
-                 return std::tuple(pass.visited, pass.gain, pass.gap, pass.work);
+                 const CachePasses done = self.optimize({gap, passes, priced, gain, work});
+                 return std::tuple(done.visited, done.gain, done.gap, done.work);
              })
         .def("pledged",
              [](Working& self, const Array<Index>& which) {

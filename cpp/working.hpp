@@ -1,9 +1,6 @@
 #pragma once
 
-#include <thread>
-
 #include "held.hpp"
-#include "meeting.hpp"
 #include "random.hpp"
 
 namespace dualsvm {
@@ -18,12 +15,22 @@ struct Constraints {
     Index n;
 };
 
-/// What a pass over the cache did.
-struct CachePass {
-    Index visited = 0;
+/// What passes over the cache did.
+struct CachePasses {
+    Index passes = 0, visited = 0;
     double gain = 0;  // of the dual; where weights are bounded, at most that
-    double gap = 0;   // of the cached problem, as seen in passing: not a bound
-    double work = 0;  // entries read
+    double gap = 0;   // of the cached problem, as seen in the last pass: not a bound
+    double work = 0;  // columns read and written
+};
+
+/// When to end passes over the cache: at a gap of the cached problem, after a number of them, or, if the oracle has a
+/// price, when one of them gains less for its work than all that was gained since the oracle was last asked, `gain`
+/// for `work` before the first.
+struct Until {
+    double gap;
+    Index passes;
+    bool priced;
+    double gain, work;
 };
 
 /// The state of a problem whose constraints are too many to list: those that a search found, their dual variables,
@@ -97,27 +104,40 @@ public:
         }
     }
 
-    /// One pass over the blocks that are due: one that had little to gain is left alone for a few passes.
-    CachePass optimize(int threads) {
-        random_.shuffle(order_);
-        ++now_;
-        due_.clear();
-        for (const std::uint32_t i : order_)
-            if (rests_[i].until <= now_) due_.push_back(i);
-        CachePass pass;
-        pass.visited = Index(due_.size());
-        const Index round = std::max(kRound, Index(double(n_weights()) * 8 / entries_));
-        if (threads > 1 && !regulariser_.boxed() && pass.visited >= 2 * threads * kRound)
-            side_by_side(threads, round, pass);
-        else
-            meet(0, pass.visited, regulariser_.moving(v_, w_, false), scratch_, pass);
-        for (const std::uint32_t i : due_) prune(blocks_[i]);
-        for (const Held& block : blocks_) pass.gap += block.gap;
-        if (pass.visited) {
-            mean_gap_ = pass.gap / double(pass.visited);
-            entries_ = std::max(1.0, pass.work / double(pass.visited));
-        }
-        return pass;
+    /// Passes over the blocks that are due: one that had little to gain is left alone for a few passes.
+    CachePasses optimize(const Until& until) {
+        const Weights moving = regulariser_.moving(v_, w_, false);
+        CachePasses all;
+        do {
+            random_.shuffle(order_);
+            ++now_;
+            due_.clear();
+            for (const std::uint32_t i : order_)
+                if (rests_[i].until <= now_) due_.push_back(i);
+            Held::Visit pass;
+            for (std::size_t k = 0; k < due_.size(); ++k) {
+                if (k + 2 * kAhead < due_.size()) prefetch(&blocks_[due_[k + 2 * kAhead]], sizeof(Held));
+                if (k + kAhead < due_.size()) blocks_[due_[k + kAhead]].ahead();
+                Held& block = blocks_[due_[k]];
+                Rest& rest = rests_[due_[k]];
+                const Held::Visit seen = block.visit(moving, scratch_);
+                pass.gain += seen.gain;
+                pass.read += seen.read;
+                rest.length = block.gap > kLittle * mean_gap_ ? 0 : std::min(2 * rest.length + 1, kLongest);
+                rest.until = now_ + 1 + rest.length;
+                prune(block);
+            }
+            all.gap = 0;
+            for (const Held& block : blocks_) all.gap += block.gap;
+            all.gain += pass.gain;
+            all.work += pass.read;
+            all.visited += Index(due_.size());
+            ++all.passes;
+            if (due_.empty()) break;
+            mean_gap_ = all.gap / double(due_.size());
+            if (until.priced && pass.gain * (until.work + all.work) < (until.gain + all.gain) * pass.read) break;
+        } while (all.gap > until.gap && all.passes < until.passes && all.work < kMostWork);
+        return all;
     }
 
     /// sum_j alpha_ij g_ij of some examples, at the present w. With the loss of an example that a search has found
@@ -193,104 +213,12 @@ private:
     static constexpr double kLittle = 0.1;       // of the mean gap: a block that has less may rest
     static constexpr std::int32_t kLongest = 8;  // passes that it rests
     static constexpr std::int32_t kNever = std::numeric_limits<std::int32_t>::max();
-    static constexpr Index kRound = 128;  // blocks that a thread visits before v is merged, at least
-    static constexpr Index kAhead = 3;    // visits from asking for a block to reading it
+    static constexpr double kMostWork = 3e8;  // in one call: short enough for Ctrl-C
+    static constexpr Index kAhead = 3;        // visits from asking for a block to reading it
 
     struct Rest {
         std::int32_t length = 0, until = 0;  // passes, and the one that it ends with
     };
-    struct Share {
-        std::vector<double> v, w, alpha;  // alpha: of the blocks of a round, before it
-        Held::Scratch scratch;
-        CachePass pass;
-    };
-
-    /// Visits the blocks due from `first` to `last`, and decides when to do so again.
-    void meet(Index first, Index last, const Weights& moving, Held::Scratch& scratch, CachePass& pass) {
-        for (Index k = first; k < last; ++k) {
-            if (k + 2 * kAhead < last) prefetch(&blocks_[due_[k + 2 * kAhead]], sizeof(Held));
-            if (k + kAhead < last) blocks_[due_[k + kAhead]].ahead();
-            Held& block = blocks_[due_[k]];
-            Rest& rest = rests_[due_[k]];
-            const Held::Visit seen = block.visit(moving, scratch);
-            pass.gain += seen.gain;
-            pass.work += seen.read;
-            rest.length = block.gap > kLittle * mean_gap_ ? 0 : std::min(2 * rest.length + 1, kLongest);
-            rest.until = now_ + 1 + rest.length;
-        }
-    }
-
-    /// A pass in threads. In a round each visits blocks of its own, moving a v of its own; what the rounds have moved
-    /// is added up and followed as far as the dual rises: with D the sum of the moves of v, and L that of l.alpha,
-    ///     theta = min(1, (L - w' S^-1 D) / (D' S^-1 D))
-    /// Who visits which block when depends on nothing but their order and the number of threads.
-    void side_by_side(int threads, Index round, CachePass& pass) {
-        std::vector<Share> shares(std::size_t(threads), Share{v_, w_, {}, {}, {}});
-        const Index n = Index(due_.size()), stride = round * threads;
-        const auto part = [&](Index from, int t) {
-            return std::pair(std::min(n, from + t * round), std::min(n, from + (t + 1) * round));
-        };
-        Meeting meeting(threads);
-        const auto work = [&](int t) {
-            Share& share = shares[t];
-            const Weights moving = regulariser_.moving(share.v, share.w, false);
-            for (Index from = 0; from < n; from += stride) {
-                const auto [first, last] = part(from, t);
-                share.alpha.clear();
-                for (Index k = first; k < last; ++k)
-                    for (const Held::Constraint& one : blocks_[due_[k]].all) share.alpha.push_back(one.alpha);
-                meet(first, last, moving, share.scratch, share.pass);
-                meeting.wait();
-                if (t == 0) join(shares, from, part, pass);
-                meeting.wait();
-            }
-        };
-        std::vector<std::thread> others;
-        for (int t = 1; t < threads; ++t) others.emplace_back(work, t);
-        work(0);
-        for (std::thread& other : others) other.join();
-        for (const Share& share : shares) pass.work += share.pass.work;
-    }
-
-    template <class Part>
-    void join(std::vector<Share>& shares, Index from, const Part& part, CachePass& pass) {
-        double linear = 0, along = 0, square = 0;
-        for (std::size_t t = 0; t < shares.size(); ++t) {
-            const auto [first, last] = part(from, int(t));
-            const double* before = shares[t].alpha.data();
-            for (Index k = first; k < last; ++k)
-                for (const Held::Constraint& one : blocks_[due_[k]].all) linear += one.l * (one.alpha - *before++);
-        }
-        const std::vector<double>& w = weights();
-        std::vector<double>& sum = shares[0].v;  // of the moves
-        const double* s = regulariser_.moving(v_, w_, false).s;
-        for (std::size_t k = 0; k < v_.size(); ++k) {
-            double move = 0;
-            for (const Share& share : shares) move += share.v[k] - v_[k];
-            const double scaled = s ? move / s[k] : move;
-            along += w[k] * scaled;
-            square += move * scaled;
-            sum[k] = move;
-        }
-        const double slope = linear - along;
-        const double theta = square > 0 ? std::min(1.0, std::max(0.0, slope / square)) : 1.0;
-        for (std::size_t k = 0; k < v_.size(); ++k) v_[k] += theta * sum[k];
-        place();
-        pass.gain += theta * (slope - 0.5 * theta * square);
-        for (std::size_t t = 0; t < shares.size(); ++t) {
-            shares[t].v = v_;
-            shares[t].w = w_;
-            const auto [first, last] = part(from, int(t));
-            const double* before = shares[t].alpha.data();
-            for (Index k = first; k < last && theta < 1; ++k) {
-                for (Held::Constraint& one : blocks_[due_[k]].all) {
-                    one.alpha = *before + theta * (one.alpha - *before);
-                    ++before;
-                }
-            }
-        }
-    }
-
     void prune(Held& block) {
         drop(block, [&](const Held::Constraint& one) { return one.idle > patience_; });
     }
@@ -324,7 +252,7 @@ private:
     Index bytes_ = 0;
     std::int32_t now_ = 0;
     std::size_t next_merged_ = 0;
-    double mean_gap_ = 0, entries_ = 1;  // of a block
+    double mean_gap_ = 0;  // of a block
 };
 
 }  // namespace dualsvm

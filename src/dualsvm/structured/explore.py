@@ -214,16 +214,10 @@ class _Run:
 
     def optimize(self) -> None:
         """Run passes over the cache, while they are worth more than the oracle's next answers would be."""
-        whole = self.total
-        work = 0.0 if self.problem.price is None else self.asked * self.problem.price
-        for _ in range(_ALONE if self.idle else _MOST):
-            visited, gain, self.cached, read = self.working.optimize(self.crew.threads)
-            work += read
-            self.gain += gain
-            self.dual += gain
-            slow = self.problem.price is not None and gain * work < self.gain * read
-            if not visited or self.cached <= _SOLVED * whole or slow:
-                break
+        price = None if self.problem.price is None else self.asked * self.problem.price
+        passes = _ALONE if self.idle else _MOST
+        _, gain, self.cached, _ = self.working.optimize(_SOLVED * self.total, passes, price, self.gain)
+        self.dual += gain
 
     @property
     def total(self) -> float:

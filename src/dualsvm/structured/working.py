@@ -58,9 +58,14 @@ class WorkingSet:
         start, column = rows.indptr.astype(np.int64), rows.indices.astype(np.int32)
         self._kernel.put(example, *self._inward(start, column, rows.data), l, alpha)
 
-    def optimize(self, threads: int) -> tuple[int, float, float, float]:
-        """Run a pass over the cache: blocks visited, gain of the dual, gap of the cached problem, entries read."""
-        return self._kernel.optimize(threads)
+    def optimize(self, gap: float, passes: int, price: float | None, gain: float) -> tuple[int, float, float, float]:
+        """Run passes over the cache, down to a gap of the cached problem, so many of them at most.
+
+        With a price, that of the searches since the last passes, which have gained so much already, also until a pass
+        gains less for what it reads than all of that. Return blocks visited, the gain of the dual, the gap of the
+        cached problem, and columns read.
+        """
+        return self._kernel.optimize(gap, passes, price is not None, gain, price or 0.0)
 
     def look(self) -> float:
         """Return the gap of the cached problem at the present weights, and have the next pass visit all blocks."""
