@@ -291,8 +291,9 @@ private:
         }
     }
 
+    /// A pass in threads may leave a constraint some of the dual variable that its visits took away.
     void prune(Held& block) {
-        drop(block, [&](const Held::Constraint& one) { return one.idle > patience_; });
+        drop(block, [&](const Held::Constraint& one) { return one.alpha == 0 && one.idle > patience_; });
     }
 
     template <class F>

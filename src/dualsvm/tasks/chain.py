@@ -67,7 +67,10 @@ class Chain(LabellingTask):
         return as_width(x, width)
 
     def _settle(self) -> None:
-        self._cost = as_cost(self.cost, len(self.known_labels))
+        n = len(self.known_labels)
+        self._cost = as_cost(self.cost, n)
+        if self.size_joint_feature >= 2**31:
+            raise ValueError(f"{n} labels and {self._width} features make 2**31 weights or more: use fewer")
 
     @property
     def size_joint_feature(self) -> int:
