@@ -67,7 +67,7 @@ def solve(
     -------
     Solution or OracleSolution
         With bounds on the optimum that hold whether or not the solve has converged. Ctrl-C also ends a solve with
-        the best state reached and its certificate.
+        the best state reached and its certificate; where constraints are searched, a first one may not be there yet.
 
     Warns
     -----

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from dataclasses import replace
 from typing import Any, Self
@@ -79,6 +80,8 @@ class StructuredSVM(BaseEstimator):
     ----------
     coef_ : ndarray of shape (n_weights,)
         Weights.
+    task_ : object
+        The task as it was when the model was fitted, a shallow copy: another fit may change what `task` has learned.
     lower_bound_, upper_bound_ : float
         The optimum of the problem lies between them; the upper one is inf where the oracle proves nothing.
     gap_ : float
@@ -229,7 +232,8 @@ class StructuredSVM(BaseEstimator):
         if not isinstance(self.prune_after, int | np.integer) or self.prune_after < 1:
             raise ValueError(f"prune_after must be a positive integer, got {self.prune_after!r}")
         cost = self._cost(sample_weight, examples.n)
-        problem = TaskProblem(self.task, examples, self.rescaling, cost, self.prior, self.lower, self.upper, learned)
+        task = self.task if learned is None else self.task_
+        problem = TaskProblem(task, examples, self.rescaling, cost, self.prior, self.lower, self.upper, learned)
         prints = np.empty(0, np.uint64)
         if learned is None and (start is not None or checkpoint is not None or self.warm_start):
             prints = problem.prints()
@@ -258,18 +262,19 @@ class StructuredSVM(BaseEstimator):
         except Exception as error:
             so_far = getattr(error, "solution", None)
             if so_far is not None and so_far.n_oracle_calls:
-                self._set(replace(so_far, prints=prints))
+                self._set(replace(so_far, prints=prints), task)
                 keep(so_far)
             raise
-        self._set(replace(solution, prints=prints))
+        self._set(replace(solution, prints=prints), task)
         keep(solution)
         if solution.status == "interrupted":
             raise KeyboardInterrupt
         if solution.status in ("max_iter", "stalled"):
             warn_not_converged(self.n_iter_, self.gap_, tol, solution.status == "stalled", SEARCHED)
 
-    def _set(self, solution: OracleSolution) -> None:
+    def _set(self, solution: OracleSolution, task: Any) -> None:
         self.coef_ = solution.w
+        self.task_ = copy.copy(task)
         self.lower_bound_ = solution.lower_bound
         self.upper_bound_ = solution.upper_bound
         self.gap_ = solution.gap
@@ -285,6 +290,8 @@ class StructuredSVM(BaseEstimator):
             del self._solution
 
     def _check_task(self) -> None:
+        if isinstance(self.task, type):
+            raise TypeError(f"the task must be an object, not the class: {self.task.__name__}(...)")
         absent = [name for name in _NEEDED if not callable(getattr(self.task, name, None))]
         if absent:
             raise TypeError(f"the task, a {type(self.task).__name__}, lacks {', '.join(absent)}")
@@ -319,10 +326,10 @@ class StructuredSVM(BaseEstimator):
         outputs: list[Any] = []
         for k in range(0, len(X), _PART):
             some = [X[i] for i in range(k, min(k + _PART, len(X)))]  # which may be loaded only now
-            if hasattr(self.task, "encode"):
-                outputs += self.task.batch_inference(some, self.coef_, threads)
+            if hasattr(self.task_, "encode"):
+                outputs += self.task_.batch_inference(some, self.coef_, threads)
             else:
-                outputs += [self.task.inference(x, self.coef_) for x in some]
+                outputs += [self.task_.inference(x, self.coef_) for x in some]
         return outputs
 
     def score(self, X: Any, Y: Any, sample_weight: Any = None) -> float:
@@ -339,10 +346,12 @@ class StructuredSVM(BaseEstimator):
         -------
         float
         """
-        X = as_sequence(X)
+        X, Y = as_sequence(X), as_sequence(Y)
+        if not hasattr(Y, "__len__"):
+            raise TypeError(f"Y must be a sequence of outputs, got {type(Y).__name__}")
         if len(X) != len(Y):
             raise ValueError(f"X and Y must have the same length, got {len(X)} and {len(Y)}")
-        losses = [self.task.loss(Y[i], h) for i, h in enumerate(self.predict(X))]
+        losses = [self.task_.loss(Y[i], h) for i, h in enumerate(self.predict(X))]
         return 1.0 - float(np.average(losses, weights=sample_weight))
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -356,10 +365,12 @@ class StructuredSVM(BaseEstimator):
             Where to write, exactly this name. An older file is replaced only when the new one is complete.
         """
         names = [name for name in self.get_params(deep=False) if name != "task"]
-        names += [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]
+        names += [name for name in vars(self) if name.endswith("_") and not name.startswith("_") and name != "task_"]
         arrays: dict[str, Array] = {}
         meta = {name: encode(getattr(self, name), name, arrays) for name in names}
-        store.write(path, FORMAT, {"state": meta, "task": store_task(self.task, arrays)}, arrays)
+        store.write(
+            path, FORMAT, {"state": meta, "task": store_task(getattr(self, "task_", self.task), arrays)}, arrays
+        )
 
     @classmethod
     def _restored(cls, meta: dict[str, Any], arrays: dict[str, Array], task: Any = None) -> Self:
@@ -375,6 +386,7 @@ class StructuredSVM(BaseEstimator):
                 raise ValueError(f"{name} is no attribute of a fitted estimator")
             setattr(estimator, name, value)
         if hasattr(estimator, "coef_"):
+            estimator.task_ = task
             coef = np.asarray(estimator.coef_)
             size = getattr(task, "size_joint_feature", None)
             if (

@@ -11,7 +11,7 @@ import numpy as np
 from ..checks import Array
 from ..progress import Watcher
 from ..solution import Record, relative_gap
-from .constraints import Found
+from .constraints import Found, OracleError
 from .crew import Crew
 from .problem import Searched
 from .solution import OracleSolution
@@ -26,6 +26,7 @@ _SOLVED = 0.1  # of the whole gap: a gap of the cached problem that is small eno
 _READY = 0.8  # of the tolerance: certify when the gap seems to have come down to this
 _SKIP = 0.25  # of the last gap of an example: so much to gain from its cached constraints spares the oracle
 _TRIFLE = 0.01  # of the mean gap: less is not worth a visit
+_CROSSED = 1e-3  # of the bounds: if they cross by more, that is not rounding
 _ENOUGH = 1000  # examples asked about at once for a certificate
 
 
@@ -237,7 +238,7 @@ class _Run:
         """Ask about all examples at the present weights, and take note of the bounds that this proves."""
         lower = self._bound()
         w, self.cached = self.weights(), self.working.look()
-        expected, distance = self.factor * self.total, self.working.distance(w)
+        expected, distance = self.factor * self.total, self.working.distance()
         which = np.arange(len(self.gaps)) if self.problem.sequential else self.paying
         pledged, cost = self.working.pledged(which), self.problem.cost[which]
         paid = seen = 0.0
@@ -254,6 +255,7 @@ class _Run:
         elif self.w is None or (not proven and not np.isfinite(self.upper)):
             self.w = w
         self.proven = proven
+        self._check_order()
         # where rounding makes the bounds cross, it is at least as large as that: the lower one gives way by as much
         self.lower = min(self.lower, 2 * self.upper - self.lower)
         self.estimate = relative_gap(self.lower, float(distance + seen))
@@ -263,6 +265,18 @@ class _Run:
         if self.problem.sequential:  # all have been read: the next pass begins again
             self.queue = self._in_order()
         self.certified = True
+
+    def _check_order(self) -> None:
+        """Refuse bounds that cross by more than rounding explains: one of them is none, and nobody knows which."""
+        lower, upper = self.lower, self.upper
+        if lower - upper <= _CROSSED * max(abs(lower), abs(upper)):
+            return
+        self.lower, self.upper, self.proven, self.certified = -np.inf, np.inf, False, False
+        raise OracleError(
+            f"constraints that were found prove that the objective is {lower:.6g} at least, but the answers of the "
+            f"oracle add up to {upper:.6g} only: it misses constraints (a search that is not exact has to say so), "
+            "or the constraints that were started from are not those of this problem"
+        )
 
     def _bound(self) -> float:
         """Compute the dual anew, and take note of it."""

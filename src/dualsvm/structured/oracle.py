@@ -15,6 +15,7 @@ from .examples import Examples, Stream
 from .prints import fingerprint, settings_of
 from .problem import Searched, Shape, as_loss
 
+_LOSSES = 10  # outputs whose losses tell whether the loss is still the same
 _ROUNDS = 12  # calls of the oracle in a search with slack rescaling
 
 
@@ -37,7 +38,7 @@ class TaskProblem(Searched):
     ) -> None:
         """`learned`: weights that take the place of the mean of the prior, as a stream is learned from."""
         super().__init__(examples.n, cost, prior, *bounds_of(task, lower, upper))
-        self._learned = learned
+        self._learned: Array | None = None
         self.task, self.examples, self.rescaling = task, examples, rescaling
         self.sequential = examples.sequential
         self.compiled = hasattr(task, "encode") and rescaling == "margin"
@@ -45,6 +46,8 @@ class TaskProblem(Searched):
         self._found = 0
         self._known = np.zeros(examples.n, dtype=bool)  # whose true output has been looked at
         self.check(self.width)
+        if learned is not None:  # which may be more weights than any constraint has been found to have
+            self._learned, self._found = learned, len(learned)
 
     @property
     def width(self) -> int | None:
@@ -68,7 +71,7 @@ class TaskProblem(Searched):
 
     def prints(self) -> Array:
         """Return a fingerprint of every example: its input, its output, and what makes constraints of them."""
-        common = fingerprint(self.rescaling, settings_of(self.task))
+        common = fingerprint(self.rescaling, settings_of(self.task), self._some_losses())
         everything = np.arange(self.n_examples)
         prints = np.empty(self.n_examples, dtype=np.uint64)
         for part in np.array_split(everything, -(-self.n_examples // 1000)):
@@ -76,6 +79,18 @@ class TaskProblem(Searched):
                 phi = as_feature(self.task.joint_feature(x, y), f"example {i}: joint_feature", None)
                 prints[i] = fingerprint(common, x, y, *phi)
         return prints
+
+    def _some_losses(self) -> list[float | None]:
+        """Return losses among the first outputs: a task may take them from more than its parameters."""
+        _, Y = self.examples.read(np.arange(min(self.n_examples, _LOSSES)))
+        losses: list[float | None] = []
+        for y in Y:
+            for h in Y:
+                try:
+                    losses.append(float(self.task.loss(y, h)))
+                except Exception:  # an output that is none for this input
+                    losses.append(None)
+        return losses
 
     @property
     def price(self) -> float | None:  # type: ignore[override]

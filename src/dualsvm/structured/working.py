@@ -33,7 +33,7 @@ class WorkingSet:
             self._rotation = cholesky(shape.covariance, lower=True)
             if mean is not None:
                 mean = solve_triangular(self._rotation, mean, lower=True)
-        self._shape = shape
+        self._shape, self._mean = shape, mean
         rest = {"variance": shape.variance, "lower": shape.lower, "upper": shape.upper}
         return {"n_weights": d, "mean": mean} | rest
 
@@ -93,11 +93,10 @@ class WorkingSet:
         z = self._kernel.weights()
         return z if self._rotation is None else self._rotation @ z
 
-    def distance(self, w: Array) -> float:
-        """Return what weights pay to the prior."""
-        away = w if self._shape.mean is None else w - self._shape.mean
-        if self._rotation is not None:
-            away = solve_triangular(self._rotation, away, lower=True)
+    def distance(self) -> float:
+        """Return what the weights pay to the prior."""
+        z = self._kernel.weights()
+        away = z if self._mean is None else z - self._mean
         return 0.5 * float(away @ (away if self._shape.variance is None else away / self._shape.variance))
 
     def content(self) -> tuple[sp.csr_array, Array, Array, Array]:

@@ -67,7 +67,10 @@ class Chain(LabellingTask):
         return as_width(x, width)
 
     def _settle(self) -> None:
-        self._cost = as_cost(self.cost, len(self.known_labels))
+        n = len(self.known_labels)
+        self._cost = as_cost(self.cost, n)
+        if self.size_joint_feature >= 2**31:
+            raise ValueError(f"{n} labels and {self._width} features make 2**31 weights or more: use fewer")
 
     @property
     def size_joint_feature(self) -> int:
@@ -160,6 +163,16 @@ def stacked(X: Sequence[Any], names: str, width: int | None) -> tuple[Rows, list
         lengths.append(int(x.shape[0] if sp.issparse(x) else np.shape(x)[0]))
     if not sum(lengths):
         return Rows(np.zeros((0, int(width or 0)))), lengths
+    try:
+        return as_rows(_joined(X, sum(lengths), width), names.format("...")), lengths
+    except ValueError:
+        for i, x in enumerate(X):  # whose fault it is
+            if lengths[i]:
+                as_rows(x, names.format(i))
+        raise
+
+
+def _joined(X: Sequence[Any], length: int, width: int | None) -> Any:
     if any(sp.issparse(x) for x in X):
         parts = [sp.csr_array(x) for x in X]
         start = np.concatenate([[0], np.cumsum([part.nnz for part in parts])])
@@ -170,7 +183,6 @@ def stacked(X: Sequence[Any], names: str, width: int | None) -> tuple[Rows, list
         indptr = np.concatenate([[0], *(part.indptr[1:] + s for part, s in zip(parts, start[:-1], strict=True))])
         data = np.concatenate([part.data for part in parts])
         column = np.concatenate([part.indices for part in parts])
-        shape = sum(lengths), int(width or parts[0].shape[1])
-        whole = sp.csr_array((data, column.astype(np.int32), indptr.astype(np.int32)), shape=shape)
-        return as_rows(whole, names.format("...")), lengths
-    return as_rows(np.concatenate([np.asarray(x) for x in X]), names.format("...")), lengths
+        shape = length, int(width or parts[0].shape[1])
+        return sp.csr_array((data, column.astype(np.int32), indptr.astype(np.int32)), shape=shape)
+    return np.concatenate([np.asarray(x) for x in X])

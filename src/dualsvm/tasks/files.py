@@ -19,7 +19,7 @@ def store_task(task: Any, arrays: dict[str, Array]) -> dict[str, Any] | None:
     if kind not in tasks.__all__ or type(task) is not getattr(tasks, kind):
         return None
     names = [*inspect.signature(type(task)).parameters, *task.learned]
-    return {"kind": kind, "parts": {name: _out(getattr(task, name), f"task.{name}", arrays) for name in names}}
+    return {"kind": kind, "parts": {name: _out(getattr(task, name, None), f"task.{name}", arrays) for name in names}}
 
 
 def restore_task(meta: dict[str, Any] | None, arrays: dict[str, Array]) -> Any:
@@ -31,9 +31,11 @@ def restore_task(meta: dict[str, Any] | None, arrays: dict[str, Array]) -> Any:
     kind = getattr(tasks, meta["kind"])
     parts = {name: _in(value, arrays) for name, value in meta["parts"].items()}
     task = kind(**{name: parts[name] for name in inspect.signature(kind).parameters})
-    for name in task.learned:
-        setattr(task, name, parts[name])
-    task._settle()
+    learned = {name: parts[name] for name in task.learned if parts[name] is not None}
+    for name, value in learned.items():
+        setattr(task, name, value)
+    if learned:  # else the estimator had not been fitted
+        task._settle()
     return task
 
 

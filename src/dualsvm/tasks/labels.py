@@ -59,4 +59,9 @@ def missing(label: Any) -> bool:
 
 
 def _listed(y: Any) -> list[Any]:
-    return y.ravel().tolist() if isinstance(y, np.ndarray) else list(y)
+    if isinstance(y, np.ndarray):
+        return y.ravel().tolist()
+    try:
+        return list(y)
+    except TypeError:
+        raise ValueError(f"an output must be a sequence of labels, got {y!r}") from None
