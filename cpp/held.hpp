@@ -12,8 +12,8 @@ namespace dualsvm {
 class Held {
 public:
     struct Constraint {
-        double l, alpha;
-        Index idle;  // visits since it had a dual variable
+        double l, alpha, before;  // before: the dual variable that the last passes came from
+        Index idle;               // visits since it had a dual variable
         std::uint64_t print;
     };
     struct Scratch {
@@ -83,7 +83,7 @@ public:
         for (Index j = 0; j < m; ++j) at(m, j) = at(j, m) = t.g[j];
         at(m, m) = gram_[m + 1] = own;
         parts_.add(column, x, n, spread, t.room);
-        all.push_back({l, alpha, 0, fingerprint(column, x, n, l)});
+        all.push_back({l, alpha, alpha, 0, fingerprint(column, x, n, l)});
     }
 
     /// Takes constraint j out, the last one taking its place.
@@ -172,6 +172,32 @@ public:
         const Visit seen = wide() ? visit_wide(moving, t) : visit_loop(moving, t);
         for (Constraint& one : all) one.idle = one.alpha > 0 ? 0 : one.idle + 1;
         return seen;
+    }
+
+    /// With E = t (alpha - before), t as large as the block allows and `most` at most: along += S sum_j E_j x_j.
+    /// Returns t and l.E.
+    std::pair<double, double> stretch(double most, const Weights& along, Scratch& scratch, double& work) const {
+        scratch.reserve(std::max<Index>(stride_, 1));
+        double t = most, total = 0, more = 0, moved = 0, linear = 0;
+        for (Index j = 0; j < size(); ++j) {
+            const Constraint& one = all[j];
+            const double d = scratch.g[j] = one.alpha - one.before;
+            if (d < 0) t = std::min(t, one.alpha / -d);
+            total += one.alpha;
+            more += d;
+            moved += std::abs(d);
+            linear += d * one.l;
+        }
+        if (more > 1e-13 * cost) t = std::min(t, remainder(cost, total) / more);
+        if (!(t > 0) || !(moved > 0)) return {0.0, 0.0};
+        for (Index j = 0; j < size(); ++j) scratch.g[j] *= t;
+        work += double(parts_.carry(scratch.g.data(), along));
+        return {t, t * linear};
+    }
+
+    /// alpha += t (alpha - before), and begins anew from there.
+    void follow(double t) {
+        for (Constraint& one : all) one.before = one.alpha = std::max(0.0, one.alpha + t * (one.alpha - one.before));
     }
 
 private:

@@ -85,6 +85,7 @@ public:
             });
             gain += block.visit(moving, scratch_).gain;
             prune(block);
+            block.follow(0);
             rests_[found.example[r]] = {};
             ++added;
         }
@@ -115,6 +116,10 @@ public:
             for (const std::uint32_t i : order_)
                 if (rests_[i].until <= now_) due_.push_back(i);
             Held::Visit pass;
+            if (++since_ > kStretch) {
+                pass.gain += stretch(moving, pass.read);
+                since_ = 1;
+            }
             for (std::size_t k = 0; k < due_.size(); ++k) {
                 if (k + 2 * kAhead < due_.size()) prefetch(&blocks_[due_[k + 2 * kAhead]], sizeof(Held));
                 if (k + kAhead < due_.size()) blocks_[due_[k + kAhead]].ahead();
@@ -214,11 +219,41 @@ private:
     static constexpr std::int32_t kLongest = 8;  // passes that it rests
     static constexpr std::int32_t kNever = std::numeric_limits<std::int32_t>::max();
     static constexpr double kMostWork = 3e8;  // in one call: short enough for Ctrl-C
-    static constexpr Index kAhead = 3;        // visits from asking for a block to reading it
+    static constexpr Index kStretch = 6;      // passes whose direction is taken once more
+    static constexpr double kFar = 2;         // times as far as they went, at most
+    static constexpr std::size_t kAhead = 3;  // visits from asking for a block to reading it
 
     struct Rest {
         std::int32_t length = 0, until = 0;  // passes, and the one that it ends with
     };
+    /// Goes on in the direction of the last passes, by E = t (alpha - before), t as large as each block allows:
+    ///     s = clip((l.E - w.u) / (u' S u), 0, 1)     for u = sum_ij E_ij x_ij
+    /// is the best part of that way, so that the dual cannot fall. Passes are slow along a few directions in which
+    /// all examples move together; this is quick. Bounds on the weights would make the dual another function. Returns
+    /// what the dual gains.
+    double stretch(const Weights& moving, double& work) {
+        if (regulariser_.boxed()) return 0;
+        std::vector<double> e(v_.size()), far(blocks_.size());  // S u, and how far each block goes
+        const Weights along{e.data(), e.data(), moving.s, nullptr, nullptr, nullptr};
+        double rise = 0, curvature = 0;
+        for (std::size_t i = 0; i < blocks_.size(); ++i) {
+            if (i + kAhead < blocks_.size()) blocks_[i + kAhead].ahead();
+            const auto [t, linear] = blocks_[i].stretch(kFar, along, scratch_, work);
+            far[i] = t;
+            rise += linear;
+        }
+        for (std::size_t k = 0; k < e.size(); ++k) {
+            const double u = moving.s ? e[k] / moving.s[k] : e[k];
+            rise -= u * moving.w[k];
+            curvature += u * e[k];
+        }
+        const double s = curvature > 0 ? std::clamp(rise / curvature, 0.0, 1.0) : 0.0;
+        for (std::size_t i = 0; i < blocks_.size(); ++i) blocks_[i].follow(s * far[i]);
+        for (std::size_t k = 0; k < e.size(); ++k) v_[k] += s * e[k];
+        place();
+        return s * (rise - 0.5 * s * curvature);
+    }
+
     void prune(Held& block) {
         drop(block, [&](const Held::Constraint& one) { return one.idle > patience_; });
     }
@@ -249,7 +284,7 @@ private:
     std::vector<Rest> rests_;  // of the blocks
     std::vector<std::uint32_t> order_, due_;
     Held::Scratch scratch_;
-    Index bytes_ = 0;
+    Index bytes_ = 0, since_ = 0;
     std::int32_t now_ = 0;
     std::size_t next_merged_ = 0;
     double mean_gap_ = 0;  // of a block
