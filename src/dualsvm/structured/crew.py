@@ -37,7 +37,7 @@ class Crew:
         if self.threads == 1 or len(items) < 2:
             return function(items, *rest)
         if self._parallel is None:
-            self._parallel = joblib.Parallel(n_jobs=self.threads)
+            self._parallel = joblib.Parallel(n_jobs=self.threads, batch_size=1)  # parts are batches already
             self._parallel.__enter__()
         cuts = np.linspace(0, len(items), min(len(items), 2 * self.threads) + 1).astype(int)
         parts = [items[a:b] for a, b in itertools.pairwise(cuts)]
