@@ -26,6 +26,7 @@ _SOLVED = 0.1  # of the whole gap: a gap of the cached problem that is small eno
 _READY = 0.8  # of the tolerance: certify when the gap seems to have come down to this
 _SKIP = 0.25  # of the last gap of an example: so much to gain from its cached constraints spares the oracle
 _TRIFLE = 0.01  # of the mean gap: less is not worth a visit
+_DUST = 1e-13  # of what the margins asked for cost: rounding may leave so much of an optimum of 0
 _CROSSED = 1e-3  # of the bounds: if they cross by more, that is not rounding
 _ENOUGH = 1000  # examples asked about at once for a certificate
 
@@ -116,7 +117,7 @@ class _Run:
         self.idle = False  # whether nothing new was found when last asked
         self.cached = np.inf
         self.w: Array | None = None
-        self.upper, self.estimate = np.inf, np.inf
+        self.upper, self.estimate, self.dust = np.inf, np.inf, 0.0
         self.proven = True  # whether every answer that counts in the upper bound was a proof
         self.certified = self.open = False
         if start is not None:
@@ -151,7 +152,12 @@ class _Run:
     @property
     def ended(self) -> bool:
         """Whether the last certificate leaves nothing to do: it is good enough, or nothing is left to find."""
-        return self.certified and (self.gap <= self.tol or self.unproven or self.stalled)
+        return self.certified and (self.converged or self.unproven or self.stalled)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the bounds are near enough, or as near as rounding lets them be where the optimum is 0."""
+        return self.gap <= self.tol or self.upper - self.lower <= self.dust
 
     @property
     def unproven(self) -> bool:
@@ -241,13 +247,14 @@ class _Run:
         expected, distance = self.factor * self.total, self.working.distance()
         which = np.arange(len(self.gaps)) if self.problem.sequential else self.paying
         pledged, cost = self.working.pledged(which), self.problem.cost[which]
-        paid = seen = 0.0
+        paid = seen = scale = 0.0
         self.idle = True
         for k in range(0, len(which), size := max(self.part, _ENOUGH)):
             part = slice(k, k + size)
             found = self._ask(w, which[part], pledged[part])
             paid += float(np.where(cost[part] > 0, cost[part] * np.maximum(found.bound, 0.0), 0.0).sum())
             seen += float(cost[part] @ np.maximum(found.value, 0.0))
+            scale += float(self.problem.cost[found.example] @ np.abs(found.l))
         upper = distance + paid
         proven = bool(np.isfinite(paid))
         if proven and upper < self.upper:
@@ -255,6 +262,7 @@ class _Run:
         elif self.w is None or (not proven and not np.isfinite(self.upper)):
             self.w = w
         self.proven = proven
+        self.dust = _DUST * scale
         self._check_order()
         # where rounding makes the bounds cross, it is at least as large as that: the lower one gives way by as much
         self.lower = min(self.lower, 2 * self.upper - self.lower)
@@ -299,7 +307,7 @@ class _Run:
     def finish(self, status: str) -> OracleSolution:
         """Return what is known now."""
         if self.certified:
-            for name, true in (("converged", self.gap <= self.tol), ("uncertified", self.unproven)):
+            for name, true in (("converged", self.converged), ("uncertified", self.unproven)):
                 if true:
                     status = name
                     break
