@@ -174,7 +174,7 @@ def conll2000(part: str) -> list[Sentence]:
     with gzip.open(_file(f"conll2000/{part}.txt.gz"), "rt", encoding="utf-8") as stream:
         texts = stream.read().strip().split("\n\n")
     lines = [[line.split() for line in text.splitlines()] for text in texts]
-    return [tuple(list(column) for column in zip(*sentence, strict=True)) for sentence in lines]  # type: ignore[misc]
+    return [tuple(list(column) for column in zip(*sentence, strict=True)) for sentence in lines]
 
 
 def snakes() -> tuple[list[Any], list[Any], list[Any], list[Any]]:

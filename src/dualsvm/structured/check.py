@@ -122,7 +122,7 @@ def _look(oracle: _Oracle, outputs: list[Any]) -> list[_Known]:
 def _check_worst(oracle: _Oracle, w: Any, others: list[_Known]) -> tuple[_Known, bool]:
     """Return the answer of the loss-augmented search, and whether it is exact: then none may be worse."""
     task, name, own = oracle.task, oracle.name, oracle.own.dot(w)
-    x, l, bound = oracle._worst(w, 0.0)
+    x, l, bound = oracle._worst(w)
     value = l - x.dot(w)
     (worst,) = _look(oracle, [task.loss_augmented_inference(oracle.x, oracle.y, w)])
     rounding = 1e-9 * (1 + max(h.loss + h.feature.size(w) for h in (*others, worst)) + oracle.own.size(w))

@@ -87,7 +87,7 @@ class StructuredSVM(BaseEstimator):
     gap_ : float
         Their relative gap.
     converged_ : bool
-        Whether that is within the tolerance.
+        Whether that is within the tolerance, or the optimum is 0 but for rounding, where relative gaps say nothing.
     certified_ : bool
         Whether the oracle's answers prove the upper bound.
     n_iter_ : int

@@ -307,12 +307,12 @@ class _Run:
     def finish(self, status: str) -> OracleSolution:
         """Return what is known now."""
         if self.certified:
-            for name, true in (("converged", self.converged), ("uncertified", self.unproven)):
-                if true:
-                    status = name
-                    break
-            else:
-                status = "stalled" if self.stalled and status == "max_iter" else status
+            if self.converged:
+                status = "converged"
+            elif self.unproven:
+                status = "uncertified"
+            elif self.stalled and status == "max_iter":
+                status = "stalled"
         rows, l, example, alpha = self.working.content()
         w = self.weights() if self.w is None else self.w
         padded = np.zeros(rows.shape[1])

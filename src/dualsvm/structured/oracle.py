@@ -93,7 +93,7 @@ class TaskProblem(Searched):
         return losses
 
     @property
-    def price(self) -> float | None:  # type: ignore[override]
+    def price(self) -> float | None:
         """What a call costs, as the task says."""
         return getattr(self._coded, "price", None)
 
@@ -173,8 +173,8 @@ class _Oracle:
             raise OracleError(f"{self.name}: the loss must not be negative, got {l}")
         return x, l
 
-    def _worst(self, w: Array, truth: float) -> tuple[Feature, float, float]:
-        """Return phi(y) - phi(h) and loss(y, h) of the answer h to the weights w, whose value `truth` must reach.
+    def _worst(self, w: Array) -> tuple[Feature, float, float]:
+        """Return phi(y) - phi(h) and loss(y, h) of the answer h to the weights w, no worse than the true output.
 
         The third is what no output exceeds, NaN where that is not known.
         """
@@ -184,7 +184,7 @@ class _Oracle:
         x, l = self._difference(self.task.loss_augmented_inference(self.x, self.y, w))
         value = l - x.dot(w)
         exact = getattr(self.task, "exact", True)
-        if exact and value < truth - 1e-9 * (1 + l + self.own.size(w) + x.size(w)):
+        if exact and value < -1e-9 * (1 + l + self.own.size(w) + x.size(w)):
             raise OracleError(
                 f"{self.name}: loss_augmented_inference returned an output that is worse than the true one: its loss "
                 f"and score add up to {value:.6g} more than the true output's, which counts 0; a search that is not "
@@ -193,7 +193,7 @@ class _Oracle:
         return x, l, value if exact else np.nan
 
     def margin(self, w: Array) -> Answer:
-        x, l, bound = self._worst(w, 0.0)
+        x, l, bound = self._worst(w)
         return Answer([(x, l)], l - x.dot(w), bound)
 
     def slack(self, w: Array) -> Answer:
@@ -215,7 +215,7 @@ class _Oracle:
         value, reach, bound, t, calls = 0.0, np.inf, np.inf, 1.0, 0
         low, high = 0.0, np.inf
         while calls < _ROUNDS:
-            x, l, most = self._worst(w / t, 0.0)
+            x, l, most = self._worst(w / t)
             calls += 1
             short = 1 - x.dot(w)
             reach = min(reach, max(short + t * l, 0.0) ** 2 / (4 * t))

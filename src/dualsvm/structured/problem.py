@@ -30,8 +30,6 @@ class Searched:
     Whoever inherits says what a search is, and how many weights there are.
     """
 
-    #: entries of cached constraints that could be read in the time of one call; None: a great many
-    price: float | None = None
     #: whether examples can only be read in their order
     sequential = False
 
@@ -50,6 +48,11 @@ class Searched:
             raise ValueError("cost must be 0 or at least 1e-150: smaller numbers cannot be computed with")
         self.prior = prior or Prior()
         self.lower, self.upper = lower, upper
+
+    @property
+    def price(self) -> float | None:
+        """Entries of cached constraints that could be read in the time of one call; None: a great many."""
+        return None
 
     @property
     def n_weights(self) -> int:
