@@ -8,7 +8,7 @@ from typing import Any
 
 from . import store
 from .linear import SVMClassifier, SVMRanker, SVMRegressor
-from .structured.estimator import FORMAT, StructuredSVM
+from .structured import StructuredSVM
 
 
 def load(path: str | os.PathLike[str], task: Any = None) -> Any:
@@ -39,7 +39,8 @@ def load(path: str | os.PathLike[str], task: Any = None) -> Any:
     makers: dict[str, Any] = {
         f"dualsvm.{kind.__name__} 1": kind._restored for kind in (SVMClassifier, SVMRegressor, SVMRanker)
     }
-    makers[FORMAT] = functools.partial(StructuredSVM._restored, task=task)
+    for searching in (StructuredSVM,):
+        makers[f"dualsvm.{searching.__name__} 1"] = functools.partial(searching._restored, task=task)
     estimator = store.read(path, "an estimator", makers)
     if isinstance(estimator, StructuredSVM) and estimator.task is None:
         raise ValueError(

@@ -40,13 +40,13 @@ class Found(NamedTuple):
     Attributes
     ----------
     example : ndarray of shape (n_constraints,)
-        Whose slack a constraint shares.
+        Whose slack a constraint shares; where examples have several slacks, which of them.
     start, column, x : ndarray
         The x_ij: entries ``start[r]`` to ``start[r + 1]`` belong to constraint r.
     l : ndarray of shape (n_constraints,)
         The l_ij.
     value : ndarray of shape (n_asked,)
-        The largest l_ij - w.x_ij among those found, for every example that was asked.
+        The largest l_ij - w.x_ij among those found, for every example that was asked; over several slacks, their sum.
     bound : ndarray of shape (n_asked,)
         What no constraint of the example exceeds; NaN where the search cannot say.
     calls : int

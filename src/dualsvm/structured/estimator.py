@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-import copy
 import os
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from .. import store
-from ..checks import Array, as_number, as_vector
-from ..linear.encoding import decode, encode
+from ..checks import Array
 from ..prior import Prior
-from ..progress import printers
-from ..solve import SEARCHED, as_passes, as_seed, as_threads, as_tolerance, warn_not_converged
-from ..tasks.files import restore_task, store_task
+from ..solve import as_seed, as_threads
+from .base import Checkpoint, OracleEstimator
 from .examples import as_examples, as_sequence
-from .explore import explore
 from .oracle import TaskProblem
 from .solution import OracleSolution
 
-_NEEDED = ("joint_feature", "loss", "inference", "loss_augmented_inference")
-FORMAT = "dualsvm.StructuredSVM 1"
-_PART = 1000  # inputs that are held at once to predict their outputs
 
-
-class StructuredSVM(BaseEstimator):
+class StructuredSVM(OracleEstimator):
     """Structural support vector machine for any task with an oracle, with a proof of how close the model is.
 
     It minimises, over the weights w of the joint features phi,
@@ -120,6 +110,8 @@ class StructuredSVM(BaseEstimator):
     ([1, -1, 1, -1], True)
     """
 
+    _needed = ("joint_feature", "loss", "inference", "loss_augmented_inference")
+
     def __init__(
         self,
         task: Any,
@@ -185,14 +177,14 @@ class StructuredSVM(BaseEstimator):
         -------
         self : StructuredSVM
         """
-        self._check_task()
+        self._check()
         examples = as_examples(X, Y)
         start = OracleSolution.load(resume) if resume is not None else None
         if start is None and self.warm_start:
             start = getattr(self, "_solution", None)
         if hasattr(self.task, "initialize"):
             self.task.initialize(examples.X, examples.Y)
-        self._learn(examples, sample_weight, start, None, checkpoint, as_number(checkpoint_every, "checkpoint_every"))
+        self._learn(examples, sample_weight, start, None, Checkpoint(checkpoint, checkpoint_every))
         return self
 
     def partial_fit(self, X: Any, Y: Any = None, sample_weight: Any = None) -> Self:
@@ -207,12 +199,12 @@ class StructuredSVM(BaseEstimator):
         -------
         self : StructuredSVM
         """
-        self._check_task()
+        self._check()
         examples = as_examples(X, Y)
         first = not hasattr(self, "coef_")
         if first and hasattr(self.task, "initialize"):
             self.task.initialize(examples.X, examples.Y)
-        self._learn(examples, sample_weight, None, None if first else self.coef_)
+        self._learn(examples, sample_weight, None, None if first else self.coef_, Checkpoint())
         return self
 
     def _learn(
@@ -221,93 +213,28 @@ class StructuredSVM(BaseEstimator):
         sample_weight: Any,
         start: OracleSolution | None,
         learned: Array | None,
-        checkpoint: str | os.PathLike[str] | None = None,
-        every: float = 600.0,
+        checkpoint: Checkpoint,
     ) -> None:
-        tol, max_iter, seed = as_tolerance(self.tol), as_passes(self.max_iter), as_seed(self.random_state)
-        as_threads(self.n_jobs)
-        cache_mb = as_number(self.cache_mb, "cache_mb")
-        if cache_mb <= 0:
-            raise ValueError(f"cache_mb must be positive, got {cache_mb}")
-        if not isinstance(self.prune_after, int | np.integer) or self.prune_after < 1:
-            raise ValueError(f"prune_after must be a positive integer, got {self.prune_after!r}")
-        cost = self._cost(sample_weight, examples.n)
         task = self.task if learned is None else self.task_
+        cost = self._cost(sample_weight, examples.n)
         problem = TaskProblem(task, examples, self.rescaling, cost, self.prior, self.lower, self.upper, learned)
-        prints = np.empty(0, np.uint64)
-        if learned is None and (start is not None or checkpoint is not None or self.warm_start):
-            prints = problem.prints()
+        if learned is None and (start is not None or checkpoint.path is not None or self.warm_start):
+            checkpoint.prints = problem.prints()
         if start is not None:
-            start = start.of(prints) if start.rows.shape[1] <= problem.n_weights or problem.width is None else None
+            fits = start.rows.shape[1] <= problem.n_weights or problem.width is None
+            start = start.of(checkpoint.prints) if fits else None
 
-        def keep(solution: OracleSolution) -> None:
-            if checkpoint is not None:
-                replace(solution, prints=prints).save(checkpoint)
+        def take(solution: OracleSolution) -> None:
+            self._set(replace(solution, prints=checkpoint.prints), task)
 
-        watchers = printers(self.verbose, tol)
-        try:
-            solution = explore(
-                problem,
-                tol,
-                max_iter,
-                start,
-                seed,
-                self.n_jobs,
-                cache_mb,
-                int(self.prune_after),
-                watchers,
-                keep if checkpoint is not None else None,
-                every,
-            )
-        except Exception as error:
-            so_far = getattr(error, "solution", None)
-            if so_far is not None and so_far.n_oracle_calls:
-                self._set(replace(so_far, prints=prints), task)
-                keep(so_far)
-            raise
-        self._set(replace(solution, prints=prints), task)
-        keep(solution)
-        if solution.status == "interrupted":
-            raise KeyboardInterrupt
-        if solution.status in ("max_iter", "stalled"):
-            warn_not_converged(self.n_iter_, self.gap_, tol, solution.status == "stalled", SEARCHED)
+        solution = self._search(problem, start, as_seed(self.random_state), checkpoint, take)
+        take(solution)
+        self._warn(solution)
 
-    def _set(self, solution: OracleSolution, task: Any) -> None:
-        self.coef_ = solution.w
-        self.task_ = copy.copy(task)
-        self.lower_bound_ = solution.lower_bound
-        self.upper_bound_ = solution.upper_bound
-        self.gap_ = solution.gap
-        self.converged_ = solution.converged
-        self.certified_ = solution.certified
-        self.n_iter_ = solution.n_iter
-        self.n_oracle_calls_ = solution.n_oracle_calls
-        self.n_constraints_ = len(solution.margins)
-        self.history_ = solution.history
-        if self.warm_start:
-            self._solution = solution
-        elif hasattr(self, "_solution"):
-            del self._solution
-
-    def _check_task(self) -> None:
-        if isinstance(self.task, type):
-            raise TypeError(f"the task must be an object, not the class: {self.task.__name__}(...)")
-        absent = [name for name in _NEEDED if not callable(getattr(self.task, name, None))]
-        if absent:
-            raise TypeError(f"the task, a {type(self.task).__name__}, lacks {', '.join(absent)}")
+    def _check(self) -> None:
+        super()._check()
         if not isinstance(self.rescaling, str) or self.rescaling not in ("margin", "slack"):
             raise ValueError(f'rescaling must be "margin" or "slack", got {self.rescaling!r}')
-
-    def _cost(self, sample_weight: Any, n: int) -> Array:
-        C = as_number(self.C, "C")
-        if C <= 0:
-            raise ValueError(f"C must be positive, got {C}")
-        if sample_weight is None:
-            return np.full(n, C)
-        weights = as_vector(sample_weight, "sample_weight", n, "example")
-        if weights.min() < 0 or not weights.any():
-            raise ValueError("sample_weight must not be negative, and not zero for every example")
-        return C * weights
 
     def predict(self, X: Any) -> list[Any]:
         """Return the best outputs for inputs.
@@ -322,12 +249,10 @@ class StructuredSVM(BaseEstimator):
         list
         """
         check_is_fitted(self)
-        X, threads = as_sequence(X), as_threads(self.n_jobs)
         outputs: list[Any] = []
-        for k in range(0, len(X), _PART):
-            some = [X[i] for i in range(k, min(k + _PART, len(X)))]  # which may be loaded only now
+        for some in self._parts(as_sequence(X)):
             if hasattr(self.task_, "encode"):
-                outputs += self.task_.batch_inference(some, self.coef_, threads)
+                outputs += self.task_.batch_inference(some, self.coef_, as_threads(self.n_jobs))
             else:
                 outputs += [self.task_.inference(x, self.coef_) for x in some]
         return outputs
@@ -353,47 +278,3 @@ class StructuredSVM(BaseEstimator):
             raise ValueError(f"X and Y must have the same length, got {len(X)} and {len(Y)}")
         losses = [self.task_.loss(Y[i], h) for i, h in enumerate(self.predict(X))]
         return 1.0 - float(np.average(losses, weights=sample_weight))
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the estimator, fitted or not, to an ``.npz`` file that `dualsvm.load` reads; no pickle is involved.
-
-        A ready-made task is written, too; any other one has to be given again, ``load(path, task=task)``.
-
-        Parameters
-        ----------
-        path : path-like
-            Where to write, exactly this name. An older file is replaced only when the new one is complete.
-        """
-        names = [name for name in self.get_params(deep=False) if name != "task"]
-        names += [name for name in vars(self) if name.endswith("_") and not name.startswith("_") and name != "task_"]
-        arrays: dict[str, Array] = {}
-        meta = {name: encode(getattr(self, name), name, arrays) for name in names}
-        store.write(
-            path, FORMAT, {"state": meta, "task": store_task(getattr(self, "task_", self.task), arrays)}, arrays
-        )
-
-    @classmethod
-    def _restored(cls, meta: dict[str, Any], arrays: dict[str, Array], task: Any = None) -> Self:
-        state = {name: decode(value, arrays) for name, value in meta["state"].items()}
-        if task is None:
-            task = restore_task(meta["task"], arrays)
-        parameters = {name: state.pop(name) for name in cls._get_param_names() if name != "task"}
-        estimator = cls(task, **parameters)
-        if "history_" in state:
-            state["history_"] = list(state["history_"])  # where it is empty, an array has come back
-        for name, value in state.items():
-            if name.startswith("_") or not name.endswith("_"):
-                raise ValueError(f"{name} is no attribute of a fitted estimator")
-            setattr(estimator, name, value)
-        if hasattr(estimator, "coef_"):
-            estimator.task_ = task
-            coef = np.asarray(estimator.coef_)
-            size = getattr(task, "size_joint_feature", None)
-            if (
-                coef.ndim != 1
-                or coef.dtype != np.float64
-                or not np.isfinite(coef).all()
-                or size not in (None, len(coef))
-            ):
-                raise ValueError("the weights do not fit the task")
-        return estimator

@@ -43,20 +43,25 @@ def explore(
     watchers: Sequence[Watcher] = (),
     keep: Callable[[OracleSolution], Any] | None = None,
     keep_every: float = 600.0,
+    at: Array | None = None,
+    proceed: Callable[[float], bool] | None = None,
 ) -> OracleSolution:
     """Search, optimize and certify until the gap is within the tolerance.
 
-    `keep` is called with the state so far, every so many seconds. An error carries the state so far as its attribute
-    `solution`.
+    `keep` is called with the state so far, every so many seconds. `at` are weights to certify first, and those
+    returned will be no worse; `proceed` is told of their upper bound, and says whether to go on. An error carries the
+    state so far as its attribute `solution`.
     """
     with Crew(n_jobs) as crew:
         run = _Run(problem, tol, crew, cache_mb * 2**20, prune_after, seed, start)
         status = "max_iter"
         kept = time.perf_counter()
         try:
-            if start is not None:
-                run.certify()
+            if start is not None or at is not None:
+                run.certify(at)
                 status = run.tell(watchers) or status
+                if proceed is not None and not proceed(run.upper):
+                    status = "stopped"
             while status == "max_iter" and not run.ended and run.passes < max_iter:
                 if not run.open:
                     for watcher in watchers:
@@ -127,10 +132,10 @@ class _Run:
 
     def _resume(self, start: OracleSolution) -> None:
         """Take over what an earlier solution holds, for the examples that are there."""
-        here = start.example < self.problem.n_examples
+        cost = np.repeat(self.problem.cost, self.problem.slacks)
+        here = start.example < len(cost)
         example, alpha = start.example[here], np.maximum(start.alpha[here], 0.0)
-        mass = np.bincount(example, alpha, minlength=self.problem.n_examples)
-        cost = self.problem.cost
+        mass = np.bincount(example, alpha, minlength=len(cost))
         factor = np.divide(cost, mass, out=np.ones_like(cost), where=mass > cost)
         self.working.put(start.rows[here], start.margins[here], example, alpha * factor[example])
 
@@ -240,11 +245,12 @@ class _Run:
         total = self.factor * self.total
         return total <= _READY * self.tol * abs(self.dual + total)
 
-    def certify(self) -> None:
-        """Ask about all examples at the present weights, and take note of the bounds that this proves."""
+    def certify(self, w: Array | None = None) -> None:
+        """Ask about all examples at weights, the present ones if none are given, and note what bounds this proves."""
         lower = self._bound()
-        w, self.cached = self.weights(), self.working.look()
-        expected, distance = self.factor * self.total, self.working.distance()
+        w = self.weights() if w is None else w
+        self.cached = self.working.look()
+        expected, distance = self.factor * self.total, self.working.distance(w)
         which = np.arange(len(self.gaps)) if self.problem.sequential else self.paying
         pledged, cost = self.working.pledged(which), self.problem.cost[which]
         paid = seen = scale = 0.0
@@ -254,7 +260,7 @@ class _Run:
             found = self._ask(w, which[part], pledged[part])
             paid += float(np.where(cost[part] > 0, cost[part] * np.maximum(found.bound, 0.0), 0.0).sum())
             seen += float(cost[part] @ np.maximum(found.value, 0.0))
-            scale += float(self.problem.cost[found.example] @ np.abs(found.l))
+            scale += float(self.problem.cost[found.example // self.problem.slacks] @ np.abs(found.l))
         upper = distance + paid
         proven = bool(np.isfinite(paid))
         if proven and upper < self.upper:

@@ -32,6 +32,8 @@ class Searched:
 
     #: whether examples can only be read in their order
     sequential = False
+    #: slacks of an example, each with its C_i: found constraints name the slack, example * slacks + k
+    slacks = 1
 
     def __init__(
         self, n_examples: int, cost: ArrayLike, prior: Prior | None, lower: ArrayLike | None, upper: ArrayLike | None

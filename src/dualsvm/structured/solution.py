@@ -34,7 +34,7 @@ class OracleSolution:
     margins, alpha : ndarray of shape (n_constraints,)
         Their l_ij and dual variables.
     example : ndarray of shape (n_constraints,)
-        Whose they are.
+        Whose they are; where examples have several slacks, which of all slacks they share.
     lower_bound, upper_bound : float
         The optimum lies between them; `upper_bound` is the objective at `w`, or more where the search only bounds
         it, and inf where it does not even do that.
@@ -105,13 +105,13 @@ class OracleSolution:
         limits: dict[str, Any] = {"prior": prior, "lower": shape.lower, "upper": shape.upper}
         # one more constraint, of zeros, so that there always is one
         rows = sp.vstack([self.rows, sp.csr_array((1, d))], format="csr")
-        example = np.append(self.example, problem.n_examples)
+        example = np.append(self.example, problem.n_examples * problem.slacks)
         present = np.unique(example)
         cached = Problem(
             rows,
             np.append(self.margins, 0.0),
             example=example,
-            cost=np.append(problem.cost, 1.0)[present],
+            cost=np.append(np.repeat(problem.cost, problem.slacks), 1.0)[present],
             **limits,
         )
         lower = dual(cached, feasible(cached, np.append(self.alpha, 0.0)))
@@ -184,11 +184,15 @@ class OracleSolution:
             raise ValueError("the fingerprints of the examples are none")
         return solution
 
-    def of(self, prints: Array) -> OracleSolution:
+    def of(self, prints: Array, slacks: int = 1) -> OracleSolution:
         """Return what is left of the solution for examples with these fingerprints."""
         n = min(len(self.prints), len(prints))
-        same = np.zeros(max(n, int(self.example.max(initial=-1)) + 1), dtype=bool)
+        same = np.zeros(max(n, int(self.example.max(initial=-1)) // slacks + 1), dtype=bool)
         same[:n] = self.prints[:n] == prints[:n]
-        kept = same[self.example]
+        return self.restricted(same, slacks)
+
+    def restricted(self, same: Array, slacks: int = 1) -> OracleSolution:
+        """Return what is left of the solution for some of the examples, told by a mask."""
+        kept = same[self.example // slacks]
         parts: dict[str, Any] = {"margins": self.margins, "alpha": self.alpha, "example": self.example}
         return replace(self, rows=self.rows[kept], **{k: part[kept] for k, part in parts.items()})

@@ -24,7 +24,7 @@ class WorkingSet:
         self.problem = problem
         self._rotation: Array | None = None
         self._kernel = _core.Working(self._spec(problem.n_weights), prune_after, seed)
-        self._kernel.admit(problem.cost)
+        self._kernel.admit(np.repeat(problem.cost, problem.slacks))
 
     def _spec(self, d: int) -> dict[str, Any]:
         shape = self.problem.shape(d)
@@ -82,20 +82,25 @@ class WorkingSet:
 
     def pledged(self, which: Array) -> Array:
         """Return sum_j alpha_ij (l_ij - w.x_ij) of some examples."""
-        return self._kernel.pledged(which)
+        k = self.problem.slacks
+        slacks = which if k == 1 else (which[:, None] * k + np.arange(k)).ravel()
+        return self._kernel.pledged(slacks).reshape(-1, k).sum(axis=1)
 
     def cached_gaps(self) -> Array:
-        """Return the gap of the cached block of every example, when it was last looked at."""
-        return self._kernel.cached_gaps()
+        """Return the gap of the cached constraints of every example, when they were last looked at."""
+        return self._kernel.cached_gaps().reshape(-1, self.problem.slacks).sum(axis=1)
 
     def weights(self) -> Array:
         """Return the weights."""
         z = self._kernel.weights()
         return z if self._rotation is None else self._rotation @ z
 
-    def distance(self) -> float:
-        """Return what the weights pay to the prior."""
-        z = self._kernel.weights()
+    def distance(self, w: Array) -> float:
+        """Return what weights pay to the prior; those that are not there are 0."""
+        z = np.zeros(self._kernel.n_weights)
+        z[: len(w)] = w
+        if self._rotation is not None:
+            z = solve_triangular(self._rotation, z, lower=True)
         away = z if self._mean is None else z - self._mean
         return 0.5 * float(away @ (away if self._shape.variance is None else away / self._shape.variance))
 
