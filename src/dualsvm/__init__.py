@@ -3,23 +3,27 @@
 from importlib.metadata import version
 
 from . import tasks
+from .latent import LatentStructuredSVM, LatentSVM
 from .linear import SVMClassifier, SVMRanker, SVMRegressor, c_path
 from .load import load
 from .prior import Prior
 from .problem import Problem
-from .solution import Certificate, Record, Solution
+from .solution import Certificate, Record, Round, Solution
 from .solve import solve
 from .structured import OracleError, OracleProblem, OracleSolution, StructuredSVM, check_task
 
 __version__ = version("dualsvm")
 __all__ = [
     "Certificate",
+    "LatentSVM",
+    "LatentStructuredSVM",
     "OracleError",
     "OracleProblem",
     "OracleSolution",
     "Prior",
     "Problem",
     "Record",
+    "Round",
     "SVMClassifier",
     "SVMRanker",
     "SVMRegressor",

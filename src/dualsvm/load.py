@@ -7,8 +7,10 @@ import os
 from typing import Any
 
 from . import store
+from .latent import LatentStructuredSVM, LatentSVM
 from .linear import SVMClassifier, SVMRanker, SVMRegressor
 from .structured import StructuredSVM
+from .structured.base import OracleEstimator
 
 
 def load(path: str | os.PathLike[str], task: Any = None) -> Any:
@@ -19,11 +21,11 @@ def load(path: str | os.PathLike[str], task: Any = None) -> Any:
     path : path-like
         The file.
     task : object, default None
-        The task of a `StructuredSVM`, where that is not a ready-made one, which the file holds itself.
+        The task of an estimator that has one, where that is not a ready-made one, which the file holds itself.
 
     Returns
     -------
-    SVMClassifier, SVMRegressor, SVMRanker or StructuredSVM
+    SVMClassifier, SVMRegressor, SVMRanker, StructuredSVM, LatentStructuredSVM or LatentSVM
 
     Examples
     --------
@@ -39,10 +41,10 @@ def load(path: str | os.PathLike[str], task: Any = None) -> Any:
     makers: dict[str, Any] = {
         f"dualsvm.{kind.__name__} 1": kind._restored for kind in (SVMClassifier, SVMRegressor, SVMRanker)
     }
-    for searching in (StructuredSVM,):
+    for searching in (StructuredSVM, LatentStructuredSVM, LatentSVM):
         makers[f"dualsvm.{searching.__name__} 1"] = functools.partial(searching._restored, task=task)
     estimator = store.read(path, "an estimator", makers)
-    if isinstance(estimator, StructuredSVM) and estimator.task is None:
+    if isinstance(estimator, OracleEstimator) and estimator.task is None:
         raise ValueError(
             f"{os.fspath(path)!r} was saved without its task, which is not a ready-made one: give task=..."
         )

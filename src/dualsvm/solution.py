@@ -100,6 +100,63 @@ class Record(NamedTuple):
         return [cls(int(line[0]), int(line[1]), int(line[2]), *line[3:]) for line in lines]
 
 
+class Round(NamedTuple):
+    """One round of a latent fit: its convex problem, and what completing the latent values anew has made of it.
+
+    Attributes
+    ----------
+    round : int
+        Number of the round, from 1.
+    changed : int
+        Examples whose completion was not that of the round before; in the first round all that were completed.
+    lower_bound, upper_bound : float
+        The optimum of the convex problem lies between them; the upper one is inf where the oracle proves nothing.
+    objective : float
+        The objective of the latent problem at the weights of the round: that of their best completions. From round to
+        round it never increases.
+    n_iter : int
+        Passes of the convex solve.
+    n_oracle_calls : int
+        Calls of the oracle in the round, those for certificates included.
+    n_constraints : int
+        Constraints held in the end.
+    seconds : float
+        Time since the first round began.
+
+    Examples
+    --------
+    >>> from dualsvm import LatentStructuredSVM
+    >>> from dualsvm.tasks import HiddenMulticlass
+    >>> X, Y = [[0.0, 1.0], [1.0, 1.0], [2.0, 1.0], [3.0, 1.0]], [0, 1, 1, 0]
+    >>> model = LatentStructuredSVM(HiddenMulticlass(n_types=2), C=10.0, random_state=0).fit(X, Y)
+    >>> last = model.history_[-1]
+    >>> last.gap <= 1e-3 and last.objective <= last.upper_bound
+    True
+    """
+
+    round: int
+    changed: int
+    lower_bound: float
+    upper_bound: float
+    objective: float
+    n_iter: int
+    n_oracle_calls: int
+    n_constraints: int
+    seconds: float
+
+    @property
+    def gap(self) -> float:
+        """Relative gap between the bounds of the convex problem; inf without an upper bound."""
+        return relative_gap(self.lower_bound, self.upper_bound) if np.isfinite(self.upper_bound) else np.inf
+
+    @classmethod
+    def from_table(cls, table: Array) -> list[Round]:
+        """Return the records whose fields are the columns of a table."""
+        whole = [field in ("round", "changed") or field.startswith("n_") for field in cls._fields]
+        lines = table.reshape(-1, len(cls._fields)).tolist()
+        return [cls(*(int(v) if w else v for v, w in zip(line, whole, strict=True))) for line in lines]
+
+
 @dataclass(frozen=True)
 class Solution:
     """The result of `solve`.

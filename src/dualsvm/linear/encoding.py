@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from ..checks import Array
 from ..prior import Prior
-from ..solution import Record
+from ..solution import Record, Round
 
 
 def encode(value: Any, name: str, arrays: dict[str, Array]) -> Any:
@@ -31,9 +31,10 @@ def encode(value: Any, name: str, arrays: dict[str, Array]) -> Any:
         for part in ("data", "indices", "indptr"):
             arrays[f"{name}.{part}"] = getattr(value.tocsr(), part)
         return {"sparse": name, "shape": list(value.shape)}
-    if isinstance(value, list) and value and all(isinstance(part, Record) for part in value):
-        arrays[name] = np.array(value, dtype=np.float64)
-        return {"records": name}
+    for record, word in ((Record, "records"), (Round, "rounds")):
+        if isinstance(value, list) and value and all(isinstance(part, record) for part in value):
+            arrays[name] = np.array(value, dtype=np.float64)
+            return {word: name}
     array = np.asarray(value)
     if array.dtype == object and array.ndim == 1 and all(isinstance(part, str) for part in array):
         return {"strings": array.tolist()}
@@ -63,6 +64,8 @@ def decode(value: Any, arrays: dict[str, Array]) -> Any:
             return table
         case {"records": name}:
             return Record.from_table(arrays[name])
+        case {"rounds": name}:
+            return Round.from_table(arrays[name])
         case {"strings": words}:
             return np.array(words, dtype=object)
         case {"array": name}:

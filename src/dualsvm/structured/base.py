@@ -105,7 +105,7 @@ class OracleEstimator(BaseEstimator):
         self.n_iter_ = solution.n_iter
         self.n_oracle_calls_ = solution.n_oracle_calls
         self.n_constraints_ = len(solution.margins)
-        self.history_ = solution.history
+        self.history_: list[Any] = solution.history
         if self.warm_start:
             self._solution = solution
         elif hasattr(self, "_solution"):

@@ -156,6 +156,12 @@ def _summed(column: Array, x: Array) -> Feature:
     return Feature(column[kept], x[kept])
 
 
+def total(features: Sequence[Feature], factor: float = 1.0) -> Feature:
+    """Return the sum of feature vectors, times a factor."""
+    column = np.concatenate([feature.column for feature in features])
+    return _summed(column, factor * np.concatenate([feature.x for feature in features]))
+
+
 def difference(one: Feature, other: Feature, factor: float = 1.0) -> Feature:
     """Return ``factor * (one - other)``."""
     column = np.concatenate([one.column, other.column])

@@ -233,8 +233,7 @@ class StructuredSVM(OracleEstimator):
 
     def _check(self) -> None:
         super()._check()
-        if not isinstance(self.rescaling, str) or self.rescaling not in ("margin", "slack"):
-            raise ValueError(f'rescaling must be "margin" or "slack", got {self.rescaling!r}')
+        check_rescaling(self.rescaling)
 
     def predict(self, X: Any) -> list[Any]:
         """Return the best outputs for inputs.
@@ -278,3 +277,9 @@ class StructuredSVM(OracleEstimator):
             raise ValueError(f"X and Y must have the same length, got {len(X)} and {len(Y)}")
         losses = [self.task_.loss(Y[i], h) for i, h in enumerate(self.predict(X))]
         return 1.0 - float(np.average(losses, weights=sample_weight))
+
+
+def check_rescaling(value: Any) -> None:
+    """Refuse what is no way of rescaling."""
+    if not isinstance(value, str) or value not in ("margin", "slack"):
+        raise ValueError(f'rescaling must be "margin" or "slack", got {value!r}')

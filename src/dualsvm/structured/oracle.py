@@ -19,32 +19,26 @@ _LOSSES = 10  # outputs whose losses tell whether the loss is still the same
 _ROUNDS = 12  # calls of the oracle in a search with slack rescaling
 
 
-class TaskProblem(Searched):
-    """The problem that a task makes of examples: x = phi(x_i, y_i) - phi(x_i, h) and l = loss(y_i, h) for outputs h.
+class OfTask(Searched):
+    """A problem that a task makes of examples.
 
-    With slack rescaling both are multiplied by loss(y_i, h).
+    `learned` are weights that take the place of the mean of the prior, as a stream is learned from.
     """
 
     def __init__(
         self,
         task: Any,
-        examples: Examples | Stream,
-        rescaling: str,
+        n_examples: int,
         cost: ArrayLike,
         prior: Prior | None,
         lower: ArrayLike | None,
         upper: ArrayLike | None,
-        learned: Array | None = None,
+        learned: Array | None,
     ) -> None:
-        """`learned`: weights that take the place of the mean of the prior, as a stream is learned from."""
-        super().__init__(examples.n, cost, prior, *bounds_of(task, lower, upper))
-        self._learned: Array | None = None
-        self.task, self.examples, self.rescaling = task, examples, rescaling
-        self.sequential = examples.sequential
-        self.compiled = hasattr(task, "encode") and rescaling == "margin"
-        self._coded = task.encode(examples.X, examples.Y) if self.compiled and examples.held else None
+        super().__init__(n_examples, cost, prior, *bounds_of(task, lower, upper))
+        self.task = task
         self._found = 0
-        self._known = np.zeros(examples.n, dtype=bool)  # whose true output has been looked at
+        self._learned: Array | None = None
         self.check(self.width)
         if learned is not None:  # which may be more weights than any constraint has been found to have
             self._learned, self._found = learned, len(learned)
@@ -68,6 +62,36 @@ class TaskProblem(Searched):
         mean = np.zeros(d)
         mean[: len(self._learned)] = self._learned
         return shape._replace(mean=mean)
+
+
+class TaskProblem(OfTask):
+    """The problem with x = phi(x_i, y_i) - phi(x_i, h) and l = loss(y_i, h) for all outputs h.
+
+    With slack rescaling both are multiplied by loss(y_i, h).
+    """
+
+    def __init__(
+        self,
+        task: Any,
+        examples: Examples | Stream,
+        rescaling: str,
+        cost: ArrayLike,
+        prior: Prior | None,
+        lower: ArrayLike | None,
+        upper: ArrayLike | None,
+        learned: Array | None = None,
+    ) -> None:
+        super().__init__(task, examples.n, cost, prior, lower, upper, learned)
+        self.examples, self.rescaling = examples, rescaling
+        self.sequential = examples.sequential
+        self.compiled = hasattr(task, "encode") and rescaling == "margin"
+        self._look()
+
+    def _look(self) -> None:
+        """Look at the examples once and for all, if they are in memory."""
+        held = self.compiled and self.examples.held
+        self._coded = self.task.encode(self.examples.X, self.examples.Y) if held else None
+        self._known = np.zeros(self.n_examples, dtype=bool)  # whose true output has been looked at
 
     def prints(self) -> Array:
         """Return a fingerprint of every example: its input, its output, and what makes constraints of them."""

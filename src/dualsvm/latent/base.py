@@ -1,0 +1,148 @@
+"""What the latent estimators share."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from ..checks import Array, as_number
+from ..solve import as_seed
+from ..structured.base import Checkpoint, OracleEstimator
+from ..structured.crew import Crew
+from ..structured.solution import OracleSolution
+from .rounds import Alternation
+
+
+class LatentEstimator(OracleEstimator):
+    """Rounds from one or several beginnings, and the best of them as attributes."""
+
+    _unsaved = ("task_", "latent_")
+    max_rounds: Any
+    round_tol: Any
+    n_init: Any
+
+    def _check(self) -> None:
+        super()._check()
+        for name in ("max_rounds", "n_init"):
+            value = getattr(self, name)
+            if not isinstance(value, int | np.integer) or value < 1:
+                raise ValueError(f"{name} must be a positive integer, got {value!r}")
+        if as_number(self.round_tol, "round_tol") < 0:
+            raise ValueError(f"round_tol must not be negative, got {self.round_tol}")
+
+    def _start(self, resume: Any, init: Any) -> OracleSolution | None:
+        """Return what a fit goes on from, if anything."""
+        if init is not None and resume is not None:
+            raise ValueError("init and resume both say what to begin with: give one of them")
+        if resume is not None:
+            return OracleSolution.load(resume)
+        return getattr(self, "_solution", None) if self.warm_start and init is None else None
+
+    def _problem(self, task: Any, examples: Any, cost: Array, learned: Array | None) -> Any:
+        """Return the problem, not yet completed."""
+        raise NotImplementedError
+
+    def _learn(
+        self,
+        examples: Any,
+        sample_weight: Any,
+        init: Any,
+        start: OracleSolution | None,
+        learned: Array | None,
+        checkpoint: Checkpoint,
+    ) -> None:
+        task = self.task if learned is None else self.task_
+        problem = self._problem(task, examples, self._cost(sample_weight, examples.n), learned)
+        printed = learned is None and (start is not None or checkpoint.path is not None or self.warm_start)
+        if start is not None and problem.width not in (None, len(start.w)):
+            start = None
+        seed, best = as_seed(self.random_state), None
+        once = init is not None or start is not None or learned is not None
+        n_init = 1 if once else int(self.n_init)
+        for nth in range(n_init):
+            with Crew(self.n_jobs) as crew:
+                if init is not None:
+                    first = problem.given(init, "init")
+                elif once:
+                    first, _ = problem.completed(learned if start is None else start.w, crew)
+                else:
+                    first = self._initial(problem, examples, seed, nth, crew)
+            if start is not None:
+                start = start.of(first.prints(), first.slacks)
+            title = f"start {nth + 1}, " if n_init > 1 else ""
+
+            def search(
+                problem: Any, start: OracleSolution | None, title: str, seed: int = seed + nth, **more: Any
+            ) -> OracleSolution:
+                if printed:
+                    checkpoint.prints = problem.prints()
+                return self._search(problem, start, seed, checkpoint, lambda solution: None, title, **more)
+
+            rounds = Alternation(first, search, int(self.max_rounds), float(self.round_tol), self.n_jobs, title)
+            try:
+                rounds.run(start, len(first.completions))
+            except (Exception, KeyboardInterrupt) as error:
+                self._rescue(rounds, best, error, task, printed)
+                raise
+            if best is None or rounds.objective < best.objective:
+                best = rounds
+        assert best is not None
+        self._take(best, task, printed)
+        self._report(best)
+
+    def _initial(self, problem: Any, examples: Any, seed: int, nth: int, crew: Crew) -> Any:
+        """Return the problem with completions to begin with: the task's, or those that are best at random weights."""
+        guess = getattr(problem.task, "init_latent", None)
+        if callable(guess):
+            if "random_state" in inspect.signature(guess).parameters:
+                return problem.given(guess(examples.X, examples.Y, random_state=(seed + nth) % 2**32), "init_latent")
+            if nth == 0:
+                return problem.given(guess(examples.X, examples.Y), "init_latent")
+        if problem.width is None:
+            raise ValueError(
+                f"the task, a {type(problem.task).__name__}, does not say how many weights there are, so that none "
+                "can be drawn for the first completions: give init=..., or the task a method init_latent"
+            )
+        w = np.random.default_rng(seed + nth).standard_normal(problem.width)
+        return problem.completed(w, crew)[0]
+
+    def _rescue(
+        self, rounds: Alternation, best: Alternation | None, error: BaseException, task: Any, printed: bool
+    ) -> None:
+        """Take over what is known when an error or Ctrl-C ends the rounds."""
+        so_far = getattr(error, "solution", None)
+        if rounds.solution is None and so_far is not None and so_far.n_oracle_calls:
+            rounds.solution = so_far
+        if best is None or rounds.objective < best.objective:
+            best = rounds
+        if best.solution is not None:
+            self._take(best, task, printed)
+
+    def _take(self, rounds: Alternation, task: Any, printed: bool) -> None:
+        solution = rounds.solution
+        assert solution is not None
+        prints = rounds.problem.prints() if printed and self.warm_start else np.empty(0, np.uint64)
+        self._set(replace(solution, prints=prints), task)
+        self.converged_ = solution.converged and rounds.status == "converged"
+        self.latent_ = rounds.completions
+        self.objective_ = rounds.objective
+        self.n_rounds_ = len(rounds.rounds)
+        self.n_iter_ = sum(record.n_iter for record in rounds.rounds)
+        self.n_oracle_calls_ = sum(record.n_oracle_calls for record in rounds.rounds)
+        self.history_ = rounds.rounds
+
+    def _report(self, rounds: Alternation) -> None:
+        """Tell how the rounds ended, if it was not well."""
+        assert rounds.solution is not None
+        self._warn(rounds.solution)
+        if rounds.status == "max_rounds":
+            warnings.warn(
+                f"the objective was still falling after {len(rounds.rounds)} rounds: raise max_rounds, or round_tol",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
