@@ -8,6 +8,7 @@ from .hidden_chain import HiddenChain
 from .hidden_multiclass import HiddenMulticlass
 from .multiclass import Multiclass
 from .multilabel import Multilabel
+from .multiple_instance import MultipleInstance
 from .ranking import Ranking
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "HiddenMulticlass",
     "Multiclass",
     "Multilabel",
+    "MultipleInstance",
     "Ranking",
     "Tree",
 ]
