@@ -76,7 +76,7 @@ def size_of(task: Any, begun: Sequence[Known]) -> int:
 
 def check_batch(task: Any, method: str, X: Sequence[Any], *rest: Any) -> None:
     """Refuse answers of a batch method that score otherwise than those to one input at a time."""
-    if not hasattr(task, f"batch_{method}"):
+    if not hasattr(task, f"batch_{method}") or not hasattr(task, "encode"):
         return
     *Y, w = rest
     found = getattr(task, f"batch_{method}")(list(X), *map(list, Y), w, 1)

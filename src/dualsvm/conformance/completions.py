@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
-import scipy.sparse as sp
-
 from ..checks import Array
 from ..latent.completed import _check_shape, _complete
 from ..structured.constraints import OracleError
 from ..structured.oracle import _Oracle
-from ..structured.prints import fingerprint
-from ..tasks.labels import missing
+from ..structured.prints import fingerprint, same_output
 from .common import Draw, Known, check_batch, guessed, is_exact, known, refuse_beaten, short, size_of
 from .outputs import check_searches, look, sampled
 
@@ -43,7 +39,7 @@ def check_completions(task: Any, X: Sequence[Any], Y: Sequence[Any], outputs: An
 def _completing(task: Any, x: Any, y: Any, h: Any, i: int, who: str) -> Known:
     """Return a completed output with its joint feature vector, if it is one of y."""
     label = task.label_from_latent(h)
-    if not _is_same(label, y):
+    if not same_output(label, y):
         raise OracleError(
             f"example {i}: {who} must return a completion of {short(y)}, got {short(h)}, whose label_from_latent is "
             f"{short(label)}"
@@ -66,7 +62,7 @@ def _check_example(
     others: list[Any],
 ) -> None:
     """Check, with what `latent` finds and other completed outputs, that it is the best, then losses and searches."""
-    same = [known(task, x, h, name) for h in others if _is_same(task.label_from_latent(h), y)]
+    same = [known(task, x, h, name) for h in others if same_output(task.label_from_latent(h), y)]
     if is_exact(task):
         for w, one in zip(tried, best, strict=True):
             refuse_beaten(one, [*truths, *same], w, f"{name}: latent is not the best completion of {short(y)}")
@@ -89,26 +85,3 @@ def _check_losses(name: str, one: _Oracle, losses: list[Known], other: _Oracle, 
                 f"{a.loss:.6g} for {short(one.y)}, but {b.loss:.6g} for {short(other.y)}, which completes the same "
                 "output; rounds would not be monotone: the objective could rise from one to the next"
             )
-
-
-def _is_same(one: Any, other: Any) -> bool:
-    """Whether two outputs are the same, be one a list and the other an array."""
-    one, other = _plain(one), _plain(other)
-    if isinstance(one, list) != isinstance(other, list):  # a string may be a sequence of labels
-        one, other = ([*h] if isinstance(h, str) else h for h in (one, other))
-    try:
-        if one == other:
-            return True
-    except ValueError:  # of arrays within other objects
-        pass
-    return fingerprint(one) == fingerprint(other)
-
-
-def _plain(output: Any) -> Any:
-    if sp.issparse(output):
-        output = output.toarray()
-    if isinstance(output, np.ndarray | np.generic):
-        output = output.tolist()
-    if isinstance(output, list | tuple):
-        return [_plain(part) for part in output]
-    return None if missing(output) else output

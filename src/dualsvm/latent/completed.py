@@ -16,7 +16,7 @@ from ..structured.crew import Crew
 from ..structured.examples import Examples, Stream
 from ..structured.explore import Change
 from ..structured.oracle import TaskProblem
-from ..structured.prints import fingerprint
+from ..structured.prints import fingerprint, same_output
 
 
 class Completed:
@@ -53,6 +53,11 @@ class CompletedProblem(TaskProblem):
             super()._look()
 
     @property
+    def outputs(self) -> Any:
+        """The true outputs."""
+        return self.truth.Y
+
+    @property
     def completions(self) -> list[Any]:
         """The completed outputs; none before the first completion."""
         completions: list[Any] = self.examples.Y  # type: ignore[assignment]
@@ -68,6 +73,9 @@ class CompletedProblem(TaskProblem):
             ) from None
         if len(some) != self.n_examples:
             raise ValueError(f"{name} must complete all {self.n_examples} examples, got {len(some)} completions")
+        for part in self._parts():
+            for i, y in zip(part, self.truth.read(part)[1], strict=True):
+                _check_label(self.task, some[i], y, int(i), name)
         return self._with(some)
 
     def _with(self, completions: list[Any]) -> Self:
@@ -144,6 +152,15 @@ def _check_shape(before: Any, now: Any, i: int) -> None:
         )
 
 
+def _check_label(task: Any, h: Any, y: Any, i: int, who: str) -> None:
+    """Refuse a completion that is not one of an output."""
+    label = task.label_from_latent(h)
+    if not same_output(label, y):
+        raise OracleError(
+            f"example {i}: {who} gives {h!r}, which completes {label!r} by label_from_latent, but the output is {y!r}"
+        )
+
+
 def _shape(h: Any) -> str:
     if isinstance(h, np.ndarray):
         return f"an array of shape {h.shape}"
@@ -162,6 +179,7 @@ def _move(some: list[tuple[int, Any, Any, Any]], task: Any, w: Array) -> list[Fe
     moves: list[Feature | None] = []
     for i, x, before, h in some:
         _check_shape(before, h, i)
+        _check_label(task, h, task.label_from_latent(before), i, "latent")
         if not getattr(task, "loss_ignores_latent", False):
             rivals = before, h, task.inference(x, w), task.loss_augmented_inference(x, h, w)
             if any(task.loss(before, rival) != task.loss(h, rival) for rival in rivals):

@@ -62,6 +62,11 @@ class LatentProblem(OfTask):
         self._features: list[Feature | None] = [None] * truth.n  # of the positives
         self._coded = task.encode(truth.X) if hasattr(task, "encode") and truth.held else None
 
+    @property
+    def outputs(self) -> Array:
+        """The classes."""
+        return self.labels
+
     def prints(self) -> Array:
         """Return a fingerprint of every example: its input, its label, and its completion."""
         common = fingerprint(settings_of(self.task), self.every)
