@@ -18,6 +18,8 @@ from ..structured.explore import Search
 from ..structured.solution import OracleSolution
 from .rounds import Alternation
 
+_NONE = np.empty(0, np.uint64)  # examples that what is held could be of again
+
 
 class LatentEstimator(OracleEstimator):
     """Rounds from one or several beginnings, and the best of them as attributes."""
@@ -62,41 +64,41 @@ class LatentEstimator(OracleEstimator):
         printed = learned is None and (start is not None or checkpoint.path is not None)
         if start is not None and problem.width not in (None, len(start.w)):
             start = None
-        best: Alternation | None = None
+        every: list[Alternation] = []
         once = init is not None or start is not None or learned is not None
         n_init = 1 if once else int(self.n_init)
-        for nth in range(n_init):
-            seed = as_seed(self.random_state) + nth
-            with Crew(self.n_jobs) as crew:
-                if init is not None:
-                    first = problem.given(init, "init")
-                elif once:
-                    first, _ = problem.completed(learned if start is None else start.w, crew)
-                else:
-                    first = self._initial(problem, seed, nth, crew)
-            if start is not None:
-                start = start.of(first.prints(), first.slacks)
-            with self._search(first, start, seed) as search:
+        try:
+            for nth in range(n_init):
+                seed = as_seed(self.random_state) + nth
+                with Crew(self.n_jobs) as crew:
+                    if init is not None:
+                        first = problem.given(init, "init")
+                    elif once:
+                        first, _ = problem.completed(learned if start is None else start.w, crew)
+                    else:
+                        first = self._initial(problem, seed, nth, crew)
+                if start is not None:
+                    start = start.of(first.prints(), first.slacks)
+                with self._search(first, start, seed) as search:
 
-                def run(problem: Any, title: str, search: Search = search) -> str:
-                    if printed:
-                        checkpoint.prints = problem.prints()
-                    return self._run(search, checkpoint, title)
+                    def run(problem: Any, title: str, search: Search = search) -> str:
+                        if printed:
+                            checkpoint.prints = problem.prints()
+                        return self._run(search, checkpoint, title)
 
-                title = f"start {nth + 1}, " if n_init > 1 else ""
-                rounds = Alternation(first, search, run, int(self.max_rounds), float(self.round_tol), title)
-                try:
+                    title = f"start {nth + 1}, " if n_init > 1 else ""
+                    rounds = Alternation(first, search, run, int(self.max_rounds), float(self.round_tol), title)
+                    every.append(rounds)
                     rounds.run()
-                except (Exception, KeyboardInterrupt):
-                    if best is None or rounds.objective < best.objective:
-                        best = rounds
-                    if best.rounds:
-                        self._take(best, task)
-                    raise
-            if best is None or rounds.objective < best.objective:
-                best = rounds
+        finally:  # what was learned before an error or Ctrl-C is worth keeping
+            if best := min((rounds for rounds in every if rounds.rounds), key=lambda r: r.objective, default=None):
+                complete = every[-1].status != "failed" and len(every) == n_init
+                best_prints = best.problem.prints() if complete and (printed or self.warm_start) else _NONE
+                self._take(best, task, best_prints)
+                if printed and best is not every[-1]:
+                    checkpoint.prints = best_prints
+                    checkpoint.write(best.search.finish(best.ended))
         assert best is not None
-        self._take(best, task)
         self._report(best)
 
     def _initial(self, problem: Any, seed: int, nth: int, crew: Crew) -> Any:
@@ -115,7 +117,7 @@ class LatentEstimator(OracleEstimator):
         w = np.random.default_rng(seed).standard_normal(problem.width)
         return problem.completed(w, crew)[0]
 
-    def _take(self, rounds: Alternation, task: Any) -> None:
+    def _take(self, rounds: Alternation, task: Any, prints: Array) -> None:
         last = rounds.rounds[-1]
         solution = replace(
             rounds.search.finish(rounds.ended),
@@ -124,7 +126,7 @@ class LatentEstimator(OracleEstimator):
             status=rounds.ended,
             n_iter=sum(record.n_iter for record in rounds.rounds),
             n_oracle_calls=sum(record.n_oracle_calls for record in rounds.rounds),
-            prints=rounds.problem.prints() if self.warm_start else np.empty(0, np.uint64),
+            prints=prints,
         )
         self._set(solution, task)
         self.converged_ = solution.converged and rounds.status == "converged"

@@ -58,6 +58,7 @@ class LatentProblem(OfTask):
         self.every = callable(getattr(task, "violations", None))
         self.slacks = _SLACKS if self.every else 1
         self.positive = np.flatnonzero(labels > 0)
+        self.n_completed = len(self.positive)
         self.completions: list[Any] = [None] * truth.n
         self._features: list[Feature | None] = [None] * truth.n  # of the positives
         self._coded = task.encode(truth.X) if hasattr(task, "encode") and truth.held else None

@@ -24,6 +24,7 @@ class Completing(Protocol):
 
     slacks: int
     completions: list[Any]
+    n_completed: int  # examples that have completions
 
     def completed(self, w: Array, crew: Crew) -> tuple[Self, Change]:
         """Return the problem with the best completions at weights, and which examples that has changed."""
@@ -71,36 +72,45 @@ class Alternation:
 
     def run(self) -> None:
         """Run the rounds."""
-        began, changed, status = time.perf_counter(), len(self.completions), ""
-        tol, self.search.tol = self.search.tol, _COARSE * self.search.tol
+        began, changed, status = time.perf_counter(), self.problem.n_completed, ""
+        tol, search = self.search.tol, self.search
         while not status:
-            try:
-                ended = self._run(self.problem, f"{self.title}round {len(self.rounds) + 1}: ")
-            except Exception:
-                self._note("failed", changed, began)
-                raise
-            self._note(ended, changed, began)
-            if ended == "interrupted":
-                raise KeyboardInterrupt
-            after, change = self.problem.completed(self.search.w, self.search.crew)
+            search.tol = self._closeness(tol)
+            self._solve(changed, began)
+            after, change = self.problem.completed(search.w, search.crew)
+            if search.tol > tol and (len(change.which) == 0 or self._same()):  # it is the last round, after all
+                search.tol = tol
+                self.rounds.pop()
+                self._solve(changed, began)
+                after, change = self.problem.completed(search.w, search.crew)
             changed = len(change.which)
             if changed == 0 or self._same():
                 status = "converged"
             else:
                 self.problem = after  # which what the search holds is of from now on
-                status = self._judge(self.search.turn(after, change))
-            if status == "converged" and self.search.tol > tol:
-                status, self.search.tol = "", tol
-            else:
-                self.search.tol = float(np.clip(_CLOSE * self._decrease(), tol, self.search.tol))
+                status = self._judge(search.turn(after, change), search.tol > tol)
         self.status = status
 
-    def _decrease(self) -> float:
-        """Return by what part of it the last round has lowered the objective."""
+    def _solve(self, changed: int, began: float) -> None:
+        """Solve the convex problem of a round, and take note of it."""
+        ended = "failed"
+        try:
+            ended = self._run(self.problem, f"{self.title}round {len(self.rounds) + 1}: ")
+        finally:
+            if ended != "failed" or self.search.calls:
+                self._note(ended, changed, began)
+        if ended == "interrupted":
+            raise KeyboardInterrupt
+
+    def _closeness(self, tol: float) -> float:
+        """Return the gap to solve the next round to: that of the user, or more while the objective falls by more."""
+        if len(self.rounds) + 1 >= self.max_rounds:
+            return tol
         if len(self.rounds) < 2:
-            return np.inf
+            return _COARSE * tol
         before, now = (record.objective for record in self.rounds[-2:])
-        return (before - now) / abs(now) if np.isfinite(before) and now else 0.0
+        fall = (before - now) / abs(now) if np.isfinite(before) and now else 0.0
+        return min(max(_CLOSE * fall, tol), _COARSE * tol) if fall > self.round_tol else tol
 
     def _note(self, ended: str, changed: int, began: float) -> None:
         """Take note of a round."""
@@ -122,7 +132,7 @@ class Alternation:
             )
         )
 
-    def _judge(self, objective: float) -> str:
+    def _judge(self, objective: float, loose: bool) -> str:
         """Take note of the objective that the best completions make of the last round; return why to end, if so."""
         before = self.rounds[-1].upper_bound
         if np.isfinite(before) and objective > before + _ROUNDING * abs(before):
@@ -136,7 +146,7 @@ class Alternation:
         earlier = self.rounds[-2].objective if len(self.rounds) > 1 else np.inf
         self.rounds[-1] = self.rounds[-1]._replace(objective=min(objective, before))
         self.completions = self.problem.completions
-        if np.isfinite(objective) and earlier - objective <= self.round_tol * abs(objective):
+        if np.isfinite(objective) and earlier - objective <= self.round_tol * abs(objective) and not loose:
             return "converged"
         return "max_rounds" if len(self.rounds) >= self.max_rounds else ""
 
