@@ -47,7 +47,8 @@ class LatentSVM(ClassifierMixin, LatentEstimator):  # type: ignore[misc]
     lower, upper : float or array-like of shape (n_weights,), default None
         Bounds on the weights.
     tol : float, default 1e-3
-        The convex problem of a round is solved until the relative gap between its bounds is at most this.
+        The convex problem of the last round is solved until the relative gap between its bounds is at most this;
+        those before it to ten times that, while the objective falls by as much from round to round.
     round_tol : float, default 1e-3
         Rounds end when the objective decreases by less than this part of it, or no completion changes.
     max_rounds : int, default 50

