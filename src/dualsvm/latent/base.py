@@ -18,8 +18,6 @@ from ..structured.explore import Search
 from ..structured.solution import OracleSolution
 from .rounds import Alternation
 
-_NONE = np.empty(0, np.uint64)  # examples that what is held could be of again
-
 
 class LatentEstimator(OracleEstimator):
     """Rounds from one or several beginnings, and the best of them as attributes."""
@@ -64,19 +62,17 @@ class LatentEstimator(OracleEstimator):
         printed = learned is None and (start is not None or checkpoint.path is not None)
         if start is not None and problem.width not in (None, len(start.w)):
             start = None
-        every: list[Alternation] = []
         once = init is not None or start is not None or learned is not None
-        n_init = 1 if once else int(self.n_init)
+        every: list[Alternation] = []
         try:
-            for nth in range(n_init):
+            for nth in range(1 if once else int(self.n_init)):
                 seed = as_seed(self.random_state) + nth
-                with Crew(self.n_jobs) as crew:
-                    if init is not None:
-                        first = problem.given(init, "init")
-                    elif once:
-                        first, _ = problem.completed(learned if start is None else start.w, crew)
-                    else:
-                        first = self._initial(problem, seed, nth, crew)
+                if init is not None:
+                    first = problem.given(init, "init")
+                else:
+                    w = start.w if start is not None else learned
+                    with Crew(self.n_jobs) as crew:
+                        first = problem.completed(w, crew)[0] if once else self._initial(problem, seed, nth, crew)
                 if start is not None:
                     start = start.of(first.prints(), first.slacks)
                 with self._search(first, start, seed) as search:
@@ -86,20 +82,27 @@ class LatentEstimator(OracleEstimator):
                             checkpoint.prints = problem.prints()
                         return self._run(search, checkpoint, title)
 
-                    title = f"start {nth + 1}, " if n_init > 1 else ""
-                    rounds = Alternation(first, search, run, int(self.max_rounds), float(self.round_tol), title)
-                    every.append(rounds)
-                    rounds.run()
+                    title = "" if once or self.n_init == 1 else f"start {nth + 1}, "
+                    every.append(Alternation(first, search, run, int(self.max_rounds), self.round_tol, title))
+                    every[-1].run()
         finally:  # what was learned before an error or Ctrl-C is worth keeping
-            if best := min((rounds for rounds in every if rounds.rounds), key=lambda r: r.objective, default=None):
-                complete = every[-1].status != "failed" and len(every) == n_init
-                best_prints = best.problem.prints() if complete and (printed or self.warm_start) else _NONE
-                self._take(best, task, best_prints)
-                if printed and best is not every[-1]:
-                    checkpoint.prints = best_prints
+            best = min((rounds for rounds in every if rounds.rounds), key=lambda r: r.objective, default=None)
+            if best is not None:
+                self._take(best, task)
+                if best is not every[-1]:  # which has left its own checkpoint
+                    checkpoint.prints = np.empty(0, np.uint64)
                     checkpoint.write(best.search.finish(best.ended))
         assert best is not None
+        if printed or self.warm_start:
+            self._keep(best, checkpoint if best is not every[-1] else Checkpoint())
         self._report(best)
+
+    def _keep(self, best: Alternation, checkpoint: Checkpoint) -> None:
+        """Keep what a later fit may go on from."""
+        checkpoint.prints = best.problem.prints()
+        if self.warm_start:
+            self._solution = replace(self._solution, prints=checkpoint.prints)
+        checkpoint.write(best.search.finish(best.ended))
 
     def _initial(self, problem: Any, seed: int, nth: int, crew: Crew) -> Any:
         """Return the problem with completions to begin with: the task's, or those that are best at random weights."""
@@ -117,7 +120,7 @@ class LatentEstimator(OracleEstimator):
         w = np.random.default_rng(seed).standard_normal(problem.width)
         return problem.completed(w, crew)[0]
 
-    def _take(self, rounds: Alternation, task: Any, prints: Array) -> None:
+    def _take(self, rounds: Alternation, task: Any) -> None:
         last = rounds.rounds[-1]
         solution = replace(
             rounds.search.finish(rounds.ended),
@@ -126,7 +129,6 @@ class LatentEstimator(OracleEstimator):
             status=rounds.ended,
             n_iter=sum(record.n_iter for record in rounds.rounds),
             n_oracle_calls=sum(record.n_oracle_calls for record in rounds.rounds),
-            prints=prints,
         )
         self._set(solution, task)
         self.converged_ = solution.converged and rounds.status == "converged"

@@ -64,6 +64,7 @@ class Alternation:
         self.rounds: list[Round] = []
         self.ended = ""  # how the last round did
         self.status = "failed"
+        self._hot = search.hot  # whether it begins near the end
 
     @property
     def objective(self) -> float:
@@ -104,7 +105,7 @@ class Alternation:
 
     def _closeness(self, tol: float) -> float:
         """Return the gap to solve the next round to: that of the user, or more while the objective falls by more."""
-        if len(self.rounds) + 1 >= self.max_rounds:
+        if len(self.rounds) + 1 >= self.max_rounds or self._hot:
             return tol
         if len(self.rounds) < 2:
             return _COARSE * tol
