@@ -46,7 +46,7 @@ class Rows:
 
     @property
     def _per_row(self) -> int:
-        return max(1, self.numbers // self.n)
+        return max(1, self.numbers // max(1, self.n))
 
     def _chunks(self) -> Iterator[tuple[slice, Any]]:
         for start in range(0, self.n, size := max(1, _CHUNK // self._per_row)):

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from ..checks import Array
 from ..structured.constraints import Found
+from .costs import as_cost
 from .labels import Labels
 
 
@@ -49,6 +51,16 @@ def as_codes(codes: list[Array] | None, lengths: list[int], names: str, per: str
     return codes
 
 
+def compressed(table: Any) -> Any:
+    """Return a table in compressed rows; a dense one faster than scipy does."""
+    if sp.issparse(table):
+        return sp.csr_array(table)
+    kept = table != 0
+    column = np.broadcast_to(np.arange(table.shape[1], dtype=np.int32), table.shape)[kept]
+    start = np.concatenate([[0], np.cumsum(np.count_nonzero(kept, axis=1))])
+    return sp.csr_array((table[kept], column, start), shape=table.shape)
+
+
 def weights_of(w: Any) -> Array:
     """Return weights as the kernel reads them."""
     return np.ascontiguousarray(w, dtype=np.float64)
@@ -64,6 +76,7 @@ class LabellingTask:
     #: attributes beside the parameters that a file has to hold
     learned: tuple[str, ...] = ("_labels", "_width")
     labels: Any
+    cost: Any
     normalized: bool
     _cost: Array
     _labels: Labels | None = None
@@ -77,10 +90,22 @@ class LabellingTask:
         X, Y : iterables
             Inputs and outputs.
         """
-        labels = Labels.of(map(self._flat, Y)) if self.labels is None else Labels(self.labels)
+        labels = self._labels_of(Y)
         self._measure(X)
         self._labels = labels
         self._settle()
+
+    def _labels_of(self, Y: Any) -> Labels:
+        """Return the labels that were named, or else those of outputs."""
+        return Labels.of(map(self._flat, Y)) if self.labels is None else Labels(self.labels)
+
+    def _numbers(self, labels: Labels, Y: Any) -> list[Array]:
+        """Return the numbers of the labels of outputs."""
+        return [labels.encode(self._flat(y), f"output {i}") for i, y in enumerate(Y)]
+
+    def _costs(self) -> Array:
+        """Return what it costs to take one label for another."""
+        return as_cost(self.cost, len(self.known_labels))
 
     def _measure(self, X: Any) -> None:
         """Take note of the number of features, which must be the same for all inputs."""
@@ -131,7 +156,7 @@ class LabellingTask:
         Coded
         """
         labels = self.known_labels
-        codes = None if Y is None else [labels.encode(self._flat(y), f"output {i}") for i, y in enumerate(Y)]
+        codes = None if Y is None else self._numbers(labels, Y)
         return self._code(X, codes, "input {}")
 
     def joint_feature(self, x: Any, y: Any) -> tuple[Array, Array]:

@@ -13,7 +13,6 @@ from .. import _core
 from ..checks import Array
 from ..rows import Rows, as_rows
 from .base import Coded, LabellingTask, as_codes, weights_of
-from .costs import as_cost
 
 
 class Chain(LabellingTask):
@@ -68,7 +67,7 @@ class Chain(LabellingTask):
 
     def _settle(self) -> None:
         n = len(self.known_labels)
-        self._cost = as_cost(self.cost, n)
+        self._cost = self._costs()
         if self.size_joint_feature >= 2**31:
             raise ValueError(f"{n} labels and {self._width} features make 2**31 weights or more: use fewer")
 
@@ -78,7 +77,7 @@ class Chain(LabellingTask):
         n = len(self.known_labels)
         return int(self._width or 0) * n + n * n + (2 * n if self.start_end else 0)
 
-    def _code(self, X: Sequence[Any], codes: list[Array] | None, names: str) -> Coded:
+    def _code(self, X: Sequence[Any], codes: list[Array] | None, names: str, cost: Array | None = None) -> Coded:
         n = len(self.known_labels)
         rows, lengths = stacked(X, names, self._width)
         codes = as_codes(codes, lengths, names, "positions")
@@ -86,7 +85,7 @@ class Chain(LabellingTask):
         spec = {
             "start": start,
             "label": np.concatenate([np.empty(0, np.int32), *codes]),
-            "cost": self._cost,
+            "cost": self._cost if cost is None else cost,
             "normalized": bool(self.normalized),
             "start_end": bool(self.start_end),
         }
@@ -112,7 +111,8 @@ class Chain(LabellingTask):
         """
         codes, scores = self.encode([x]).decoder.best(0, weights_of(w), int(k))
         lines = codes.reshape(len(scores), -1)
-        return [(self.known_labels.decode(line), float(s)) for line, s in zip(lines, scores, strict=True)]
+        outputs = [self._shaped(x, self.known_labels.decode(line)) for line in lines]
+        return list(zip(outputs, scores.tolist(), strict=True))
 
     def unpack(self, w: Array) -> Bunch:
         """Return the named parts of weights.

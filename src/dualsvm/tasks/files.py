@@ -44,6 +44,8 @@ def _out(value: Any, name: str, arrays: dict[str, Array]) -> Any:
         return {"labels": [_label(label, name) for label in value.values]}
     if isinstance(value, list | tuple) and not all(isinstance(p, int | float | list | np.ndarray) for p in value):
         return {"list": [_label(label, name) for label in value]}
+    if isinstance(value, dict):
+        return {"counts": [[_label(label, name), _label(count, name)] for label, count in value.items()]}
     return encode(value, name, arrays)
 
 
@@ -53,6 +55,8 @@ def _in(value: Any, arrays: dict[str, Array]) -> Any:
             return Labels(_unlabel(label) for label in labels)
         case {"list": labels}:
             return [_unlabel(label) for label in labels]
+        case {"counts": counts}:
+            return {_unlabel(label): count for label, count in counts}
     return decode(value, arrays)
 
 

@@ -13,7 +13,6 @@ from .. import _core
 from ..checks import Array
 from .base import Coded, LabellingTask, as_codes
 from .chain import stacked
-from .costs import as_cost
 from .parts import Parts, as_parts, cycles
 from .relaxed import RelaxedCoded, is_relaxed
 
@@ -110,7 +109,7 @@ class Graph(LabellingTask):
 
     def _settle(self) -> None:
         n = len(self.known_labels)
-        self._cost = as_cost(self.cost, n)
+        self._cost = self._costs()
         self._slots = pair_slots(self.pairwise, n)
         if self.submodular and n != 2:
             raise ValueError(f"submodular=True needs two labels, got {n}")

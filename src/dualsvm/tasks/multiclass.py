@@ -12,9 +12,11 @@ from sklearn.utils import Bunch
 from ..checks import Array
 from ..rows import Rows, as_rows
 from ..structured.constraints import Found
-from .base import Coded, LabellingTask, weights_of
+from .base import Coded, LabellingTask, compressed, weights_of
 from .chain import stacked
-from .costs import as_cost
+from .labels import Labels
+
+_CHUNK = 1 << 20  # numbers of a part
 
 
 class Multiclass(LabellingTask):
@@ -61,15 +63,21 @@ class Multiclass(LabellingTask):
     def _flat(self, y: Any) -> list[Any]:
         return [y]
 
+    def _numbers(self, labels: Labels, Y: Any) -> list[Array]:
+        try:
+            return list(labels.encode(list(Y), "Y")[:, None])
+        except ValueError:  # whose fault it is
+            return super()._numbers(labels, Y)
+
     def _measure(self, X: Any) -> None:
-        super()._measure(X[:1] if sp.issparse(X) else X)
+        super()._measure(X[:1] if _is_table(X) else X)
 
     def _width_of(self, x: Any, width: int | None) -> int:
         return _line(x, width).shape[1]
 
     def _settle(self) -> None:
         n = len(self.known_labels)
-        self._cost = as_cost(self.cost, n)
+        self._cost = self._costs()
         if n * int(self._width or 0) >= 2**31:
             raise ValueError(f"{n} labels and {self._width} features make 2**31 weights or more: use fewer")
 
@@ -144,15 +152,26 @@ class Classes(Coded):
         super().__init__(self, np.ones(rows.n, dtype=np.int64), price)
         self.rows, self.own, self.cost = rows, own, cost
 
-    def scores(self, which: Array, w: Array) -> Array:
-        """Return examples x labels."""
-        return np.asarray(self.rows.matrix[which] @ w.reshape(len(self.cost), -1).T)
+    def scores(self, which: Array, w: Array, labels: slice = slice(None)) -> Array:
+        """Return examples x labels, or some of these, by products in parts: rows are copied, perhaps converted."""
+        unary = w.reshape(len(self.cost), -1)[labels].T
+        out = np.empty((len(which), unary.shape[1]))
+        for part in self._parts(len(which)):
+            out[part] = self.rows.matrix[which[part]] @ unary
+        return out
+
+    def _parts(self, n: int) -> list[slice]:
+        """Return n examples in parts that a cache holds."""
+        size = max(1, _CHUNK * self.rows.n // max(1, self.rows.numbers))
+        return [slice(k, k + size) for k in range(0, max(1, n), size)]
 
     def search(self, which: Array, w: Array, threads: int = 1) -> Found:
         """Return the worst constraints of some examples."""
         which = np.ascontiguousarray(which, dtype=np.int64)
         own, worst, value = self._worst(which, weights_of(w))
-        start, column, x = self._differences(which, own, worst)
+        parts = [self._differences(which[part], own[part], worst[part]) for part in self._parts(len(which))]
+        counts, column, x = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        start = np.concatenate([[0], np.cumsum(counts)])
         return Found(which, start, column, x, self.cost[own, worst], value, value, len(which))
 
     def decode(self, w: Array, augmented: bool = False, threads: int = 1) -> list[Array]:
@@ -172,24 +191,22 @@ class Classes(Coded):
         own, at = self.own[which], np.arange(len(which))
         scores = self.scores(which, w)
         true = scores[at, own]
-        scores = scores + self.cost[own]
+        scores += self.cost[own]
         worst = scores.argmax(axis=1)
         return own, worst, scores[at, worst] - true
 
     def _differences(self, which: Array, own: Array, other: Array) -> tuple[Array, Array, Array]:
-        """Return x in the block of `own` minus x in that of `other`, in compressed rows; nothing where they agree."""
-        table = sp.csr_array(self.rows.matrix[which])
-        counts = np.where(own == other, 0, np.diff(table.indptr)).astype(np.int64)
-        line = np.repeat(np.arange(len(which)), counts)
-        start = 2 * np.concatenate([[0], np.cumsum(counts)])
-        nth = np.arange(len(line)) - start[line] // 2
-        entry = table.indptr[line] + nth
-        column, x = np.empty(2 * len(line), dtype=np.int32), np.empty(2 * len(line))
-        for side, block in enumerate((np.minimum(own, other), np.maximum(own, other))):
-            place = start[line] + side * counts[line] + nth
-            column[place] = block[line] * self.rows.width + table.indices[entry]
-            x[place] = np.where(block == own, 1.0, -1.0)[line] * table.data[entry]
-        return start.astype(np.int64), column, x
+        """Return x in the block of `own` minus x in that of `other`: counts (0 if they agree), columns, entries."""
+        differ = np.flatnonzero(own != other)
+        table = compressed(self.rows.matrix[which[differ]])
+        twice = table[np.repeat(np.arange(len(differ)), 2)]
+        counts = np.diff(twice.indptr).astype(np.int64)
+        block = np.sort(np.column_stack([own, other])[differ], axis=1).ravel()
+        sign = np.where(block == np.repeat(own[differ], 2), 1.0, -1.0)
+        entries = np.zeros(len(which), dtype=np.int64)
+        entries[differ] = counts.reshape(-1, 2).sum(axis=1)
+        column = twice.indices.astype(np.int32) + np.repeat((block * self.rows.width).astype(np.int32), counts)
+        return entries, column, twice.data * np.repeat(sign, counts)
 
 
 def _is_table(X: Any) -> bool:
