@@ -30,6 +30,11 @@ Constraints constraints_of(const Working& working, const Array<Index>& example, 
     return {example.data(), start.data(), column.data(), x.data(), l.data(), n};
 }
 
+void check_examples(const Working& working, const Array<Index>& which) {
+    for (std::size_t k = 0; k < which.size(); ++k)
+        expect(which.data()[k] >= 0 && which.data()[k] < working.size(), "no such example");
+}
+
 template <class Rows>
 std::unique_ptr<Decoder> chains(const Rows& rows, const nb::dict& spec) {
     const auto n = length(spec, "start") - 1, L = length(spec, "cost");
@@ -137,6 +142,11 @@ void bind_structured(nb::module_& m) {
                  nb::gil_scoped_release release;
                  self.put(given, alpha.data());
              })
+        .def("forget",
+             [](Working& self, const Array<Index>& which) {
+                 check_examples(self, which);
+                 self.forget(which.data(), Index(which.size()));
+             })
         .def("optimize",
              [](Working& self, double gap, std::int64_t passes, bool priced, double gain, double work) {
                  nb::gil_scoped_release release;
@@ -145,8 +155,7 @@ void bind_structured(nb::module_& m) {
              })
         .def("pledged",
              [](Working& self, const Array<Index>& which) {
-                 for (std::size_t k = 0; k < which.size(); ++k)
-                     expect(which.data()[k] >= 0 && which.data()[k] < self.size(), "no such example");
+                 check_examples(self, which);
                  std::vector<double> out(which.size());
                  {
                      nb::gil_scoped_release release;

@@ -105,6 +105,15 @@ public:
         }
     }
 
+    /// Drops the constraints of some examples with their dual variables; `rebuild` has to follow.
+    void forget(const Index* which, Index n) {
+        for (Index k = 0; k < n; ++k) {
+            Held& block = blocks_[which[k]];
+            drop(block, [](const Held::Constraint&) { return true; });
+            block.gap = 0;
+        }
+    }
+
     /// Passes over the blocks that are due: one that had little to gain is left alone for a few passes.
     CachePasses optimize(const Until& until) {
         const Weights moving = regulariser_.moving(v_, w_, false);

@@ -45,6 +45,7 @@ class Working:
         l: NDArray[float64],
         /,
     ) -> tuple[int, float]: ...
+    def forget(self, which: NDArray[Any], /) -> None: ...
     def put(
         self,
         example: NDArray[Any],

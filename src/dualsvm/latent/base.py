@@ -14,6 +14,7 @@ from ..checks import Array, as_number
 from ..solve import as_seed
 from ..structured.base import Checkpoint, OracleEstimator
 from ..structured.crew import Crew
+from ..structured.explore import Search
 from ..structured.solution import OracleSolution
 from .rounds import Alternation
 
@@ -58,13 +59,14 @@ class LatentEstimator(OracleEstimator):
     ) -> None:
         task = self.task if learned is None else self.task_
         problem = self._problem(task, examples, self._cost(sample_weight, examples.n), learned)
-        printed = learned is None and (start is not None or checkpoint.path is not None or self.warm_start)
+        printed = learned is None and (start is not None or checkpoint.path is not None)
         if start is not None and problem.width not in (None, len(start.w)):
             start = None
-        seed, best = as_seed(self.random_state), None
+        best: Alternation | None = None
         once = init is not None or start is not None or learned is not None
         n_init = 1 if once else int(self.n_init)
         for nth in range(n_init):
+            seed = as_seed(self.random_state) + nth
             with Crew(self.n_jobs) as crew:
                 if init is not None:
                     first = problem.given(init, "init")
@@ -74,25 +76,27 @@ class LatentEstimator(OracleEstimator):
                     first = self._initial(problem, examples, seed, nth, crew)
             if start is not None:
                 start = start.of(first.prints(), first.slacks)
-            title = f"start {nth + 1}, " if n_init > 1 else ""
+            with self._search(first, start, seed) as search:
 
-            def search(
-                problem: Any, start: OracleSolution | None, title: str, seed: int = seed + nth, **more: Any
-            ) -> OracleSolution:
-                if printed:
-                    checkpoint.prints = problem.prints()
-                return self._search(problem, start, seed, checkpoint, lambda solution: None, title, **more)
+                def run(problem: Any, title: str, search: Search = search) -> str:
+                    if printed:
+                        checkpoint.prints = problem.prints()
+                    return self._run(search, checkpoint, title)
 
-            rounds = Alternation(first, search, int(self.max_rounds), float(self.round_tol), self.n_jobs, title)
-            try:
-                rounds.run(start, len(first.completions))
-            except (Exception, KeyboardInterrupt) as error:
-                self._rescue(rounds, best, error, task, printed)
-                raise
+                title = f"start {nth + 1}, " if n_init > 1 else ""
+                rounds = Alternation(first, search, run, int(self.max_rounds), float(self.round_tol), title)
+                try:
+                    rounds.run()
+                except (Exception, KeyboardInterrupt):
+                    if best is None or rounds.objective < best.objective:
+                        best = rounds
+                    if best.rounds:
+                        self._take(best, task)
+                    raise
             if best is None or rounds.objective < best.objective:
                 best = rounds
         assert best is not None
-        self._take(best, task, printed)
+        self._take(best, task)
         self._report(best)
 
     def _initial(self, problem: Any, examples: Any, seed: int, nth: int, crew: Crew) -> Any:
@@ -111,35 +115,28 @@ class LatentEstimator(OracleEstimator):
         w = np.random.default_rng(seed + nth).standard_normal(problem.width)
         return problem.completed(w, crew)[0]
 
-    def _rescue(
-        self, rounds: Alternation, best: Alternation | None, error: BaseException, task: Any, printed: bool
-    ) -> None:
-        """Take over what is known when an error or Ctrl-C ends the rounds."""
-        so_far = getattr(error, "solution", None)
-        if rounds.solution is None and so_far is not None and so_far.n_oracle_calls:
-            rounds.solution = so_far
-        if best is None or rounds.objective < best.objective:
-            best = rounds
-        if best.solution is not None:
-            self._take(best, task, printed)
-
-    def _take(self, rounds: Alternation, task: Any, printed: bool) -> None:
-        solution = rounds.solution
-        assert solution is not None
-        prints = rounds.problem.prints() if printed and self.warm_start else np.empty(0, np.uint64)
-        self._set(replace(solution, prints=prints), task)
+    def _take(self, rounds: Alternation, task: Any) -> None:
+        last = rounds.rounds[-1]
+        solution = replace(
+            rounds.search.finish(rounds.ended),
+            lower_bound=last.lower_bound,
+            upper_bound=last.upper_bound,
+            status=rounds.ended,
+            n_iter=sum(record.n_iter for record in rounds.rounds),
+            n_oracle_calls=sum(record.n_oracle_calls for record in rounds.rounds),
+            prints=rounds.problem.prints() if self.warm_start else np.empty(0, np.uint64),
+        )
+        self._set(solution, task)
         self.converged_ = solution.converged and rounds.status == "converged"
         self.latent_ = rounds.completions
         self.objective_ = rounds.objective
         self.n_rounds_ = len(rounds.rounds)
-        self.n_iter_ = sum(record.n_iter for record in rounds.rounds)
-        self.n_oracle_calls_ = sum(record.n_oracle_calls for record in rounds.rounds)
         self.history_ = rounds.rounds
 
     def _report(self, rounds: Alternation) -> None:
         """Tell how the rounds ended, if it was not well."""
-        assert rounds.solution is not None
-        self._warn(rounds.solution)
+        last = rounds.rounds[-1]
+        self._warn(rounds.ended, last.n_iter, last.gap)
         if rounds.status == "max_rounds":
             warnings.warn(
                 f"the objective was still falling after {len(rounds.rounds)} rounds: raise max_rounds, or round_tol",

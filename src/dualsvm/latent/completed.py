@@ -16,7 +16,6 @@ from ..structured.crew import Crew
 from ..structured.examples import Examples, Stream
 from ..structured.oracle import TaskProblem
 from ..structured.prints import fingerprint
-from ..structured.solution import OracleSolution
 
 
 class Completed:
@@ -93,10 +92,6 @@ class CompletedProblem(TaskProblem):
         for i in np.flatnonzero(changed):
             _check_shape(self.completions[i], some[i], int(i))
         return self._with(some, codes), changed
-
-    def carried(self, solution: OracleSolution, before: Self, changed: Array) -> OracleSolution:
-        """Return what a solution of the problem `before` is worth here: all but constraints of changed examples."""
-        return solution.restricted(~changed)
 
 
 def _complete(some: list[tuple[int, Any, Any]], task: Any, w: Array) -> list[Any]:

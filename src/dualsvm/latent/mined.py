@@ -97,10 +97,6 @@ class LatentProblem(OfTask):
             windows |= self._best(part, w, crew)
         return self._with({i: windows[i] for i in self.positive.tolist()})
 
-    def carried(self, solution: Any, before: Self, changed: Array) -> Any:
-        """Return what a solution of the problem `before` is worth here: all but the constraints that changed."""
-        return solution.restricted(~changed, self.slacks)
-
     def _readable(self, which: Array) -> Array:
         """Return examples to read so as to see some of them: all, where they are read in their order."""
         return np.arange(self.n_examples) if self.sequential else which

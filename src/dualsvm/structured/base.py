@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Self
 
@@ -17,7 +17,7 @@ from ..linear.encoding import decode, encode
 from ..progress import printers
 from ..solve import SEARCHED, as_passes, as_threads, as_tolerance, warn_not_converged
 from ..tasks.files import restore_task, store_task
-from .explore import explore
+from .explore import Search
 from .problem import Searched
 from .solution import OracleSolution
 
@@ -58,41 +58,19 @@ class OracleEstimator(BaseEstimator):
         if not isinstance(self.prune_after, int | np.integer) or self.prune_after < 1:
             raise ValueError(f"prune_after must be a positive integer, got {self.prune_after!r}")
 
-    def _search(
-        self,
-        problem: Searched,
-        start: OracleSolution | None,
-        seed: int,
-        checkpoint: Checkpoint,
-        fail: Callable[[OracleSolution], None],
-        title: str = "",
-        **more: Any,
-    ) -> OracleSolution:
-        """Solve a problem; if that fails halfway, `fail` is told what there is, as is the checkpoint."""
-        tol = as_tolerance(self.tol)
+    def _search(self, problem: Searched, start: OracleSolution | None, seed: int) -> Search:
+        """Return a search for the solution of a problem."""
+        return Search(problem, as_tolerance(self.tol), seed, self.n_jobs, self.cache_mb, int(self.prune_after), start)
+
+    def _run(self, search: Search, checkpoint: Checkpoint, title: str = "") -> str:
+        """Have a search run; its state is written to the checkpoint in the end, even if it fails."""
+        keep = checkpoint.write if checkpoint.path is not None else None
+        watchers = printers(self.verbose, search.tol, title)
         try:
-            solution = explore(
-                problem,
-                tol,
-                as_passes(self.max_iter),
-                start,
-                seed,
-                self.n_jobs,
-                self.cache_mb,
-                int(self.prune_after),
-                printers(self.verbose, tol, title),
-                checkpoint.write if checkpoint.path is not None else None,
-                checkpoint.every,
-                **more,
-            )
-        except Exception as error:
-            so_far = getattr(error, "solution", None)
-            if so_far is not None and so_far.n_oracle_calls:
-                fail(so_far)
-                checkpoint.write(so_far)
-            raise
-        checkpoint.write(solution)
-        return solution
+            return search.run(as_passes(self.max_iter), watchers, keep, checkpoint.every)
+        finally:
+            if keep is not None and search.calls:
+                keep(search.finish("stopped"))
 
     def _set(self, solution: OracleSolution, task: Any) -> None:
         self.coef_ = solution.w
@@ -111,12 +89,12 @@ class OracleEstimator(BaseEstimator):
         elif hasattr(self, "_solution"):
             del self._solution
 
-    def _warn(self, solution: OracleSolution) -> None:
+    def _warn(self, status: str, n_iter: int, gap: float) -> None:
         """Tell how a search ended, if it was not at the tolerance."""
-        if solution.status == "interrupted":
+        if status == "interrupted":
             raise KeyboardInterrupt
-        if solution.status in ("max_iter", "stalled"):
-            warn_not_converged(solution.n_iter, solution.gap, self.tol, solution.status == "stalled", SEARCHED)
+        if status in ("max_iter", "stalled"):
+            warn_not_converged(n_iter, gap, self.tol, status == "stalled", SEARCHED)
 
     def _cost(self, sample_weight: Any, n: int) -> Array:
         C = as_number(self.C, "C")

@@ -224,12 +224,14 @@ class StructuredSVM(OracleEstimator):
             fits = start.rows.shape[1] <= problem.n_weights or problem.width is None
             start = start.of(checkpoint.prints) if fits else None
 
-        def take(solution: OracleSolution) -> None:
-            self._set(replace(solution, prints=checkpoint.prints), task)
-
-        solution = self._search(problem, start, as_seed(self.random_state), checkpoint, take)
-        take(solution)
-        self._warn(solution)
+        with self._search(problem, start, as_seed(self.random_state)) as search:
+            status = "failed"
+            try:
+                status = self._run(search, checkpoint)
+            finally:  # what an oracle that fails has told so far is worth keeping
+                if search.calls or status != "failed":
+                    self._set(replace(search.finish(status), prints=checkpoint.prints), task)
+        self._warn(search.outcome(status), self.n_iter_, self.gap_)
 
     def _check(self) -> None:
         super()._check()

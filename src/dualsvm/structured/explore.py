@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -43,67 +43,35 @@ def explore(
     watchers: Sequence[Watcher] = (),
     keep: Callable[[OracleSolution], Any] | None = None,
     keep_every: float = 600.0,
-    at: Array | None = None,
-    proceed: Callable[[float], bool] | None = None,
 ) -> OracleSolution:
     """Search, optimize and certify until the gap is within the tolerance.
 
-    `keep` is called with the state so far, every so many seconds. `at` are weights to certify first, and those
-    returned will be no worse; `proceed` is told of their upper bound, and says whether to go on. An error carries the
-    state so far as its attribute `solution`.
+    `keep` is called with the state so far, every so many seconds. An error carries the state so far as its attribute
+    `solution`.
     """
-    with Crew(n_jobs) as crew:
-        run = _Run(problem, tol, crew, cache_mb * 2**20, prune_after, seed, start)
-        status = "max_iter"
-        kept = time.perf_counter()
+    with Search(problem, tol, seed, n_jobs, cache_mb, prune_after, start) as search:
         try:
-            if start is not None or at is not None:
-                run.certify(at)
-                status = run.tell(watchers) or status
-                if proceed is not None and not proceed(run.upper):
-                    status = "stopped"
-            while status == "max_iter" and not run.ended and run.passes < max_iter:
-                if not run.open:
-                    for watcher in watchers:
-                        watcher.begin()
-                    run.open = True
-                run.explore(run.choose())
-                run.optimize()
-                if run.promising or run.passes >= max_iter:
-                    run.certify()
-                if run.certified or run.pass_done:
-                    status = run.tell(watchers) or status
-                if keep is not None and time.perf_counter() - kept >= keep_every:
-                    keep(run.finish("stopped"))
-                    kept = time.perf_counter()
-            if not run.certified and (status == "max_iter" or run.w is None):
-                run.certify()
-                run.tell(watchers)
-        except KeyboardInterrupt:
-            status = "interrupted"
+            return search.finish(search.run(max_iter, watchers, keep, keep_every))
         except Exception as error:  # of the oracle, or of whatever loads the examples
-            error.solution = run.finish("failed")  # type: ignore[attr-defined]
+            error.solution = search.finish("failed")  # type: ignore[attr-defined]
             raise
-        finally:
-            for watcher in watchers:
-                watcher.close()
-        return run.finish(status)
 
 
-class _Run:
+class Search:
     """A search under way: what is held, what every example was last seen to lack, and the best weights certified."""
 
     def __init__(
         self,
         problem: Searched,
         tol: float,
-        crew: Crew,
-        limit: float,
-        prune_after: int,
         seed: int,
-        start: OracleSolution | None,
+        n_jobs: int | None,
+        cache_mb: float,
+        prune_after: int,
+        start: OracleSolution | None = None,
     ) -> None:
-        self.problem, self.tol, self.crew, self.limit = problem, tol, crew, limit
+        self.crew = Crew(n_jobs)
+        self.problem, self.tol, self.limit = problem, tol, cache_mb * 2**20
         self.working = WorkingSet(problem, prune_after, seed)
         self.random = np.random.default_rng(seed)
         self.began = time.perf_counter()
@@ -113,8 +81,8 @@ class _Run:
         self.gaps = np.where(problem.cost > 0, np.inf, 0.0)  # of the examples, when they were last asked about
         self.queue = self._in_order()
         self.part = max(1, n // _PARTS)
-        if problem.price is None and crew.threads > 1:
-            self.part = max(self.part, min(n // 8, _EACH * crew.threads))
+        if problem.price is None and self.crew.threads > 1:
+            self.part = max(self.part, min(n // 8, _EACH * self.crew.threads))
         self.asked = 1
         self.calls = self.pass_calls = 0
         self.gain = 0.0  # of the dual since the last part was asked for
@@ -124,11 +92,84 @@ class _Run:
         self.w: Array | None = None
         self.upper, self.estimate, self.dust = np.inf, np.inf, 0.0
         self.proven = True  # whether every answer that counts in the upper bound was a proof
+        self.slack = np.full(n, np.nan)  # bounds on those of the examples, at the best weights
         self.certified = self.open = False
+        self.hot = start is not None  # whether to begin with a certificate
         if start is not None:
             self._resume(start)
         self.lower = -np.inf
         self._bound()
+
+    def __enter__(self) -> Self:
+        self.crew.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.crew.__exit__(*error)
+
+    def run(
+        self,
+        max_iter: int,
+        watchers: Sequence[Watcher] = (),
+        keep: Callable[[OracleSolution], Any] | None = None,
+        keep_every: float = 600.0,
+    ) -> str:
+        """Search, optimize and certify until the gap is within the tolerance; return how that ended."""
+        status = "max_iter"
+        kept = time.perf_counter()
+        try:
+            if self.hot:
+                self.certify()
+                status = self.tell(watchers) or status
+                self.hot = False
+            while status == "max_iter" and not self.ended and self.passes < max_iter:
+                if not self.open:
+                    for watcher in watchers:
+                        watcher.begin()
+                    self.open = True
+                self.explore(self.choose())
+                self.optimize()
+                if self.promising or self.passes >= max_iter:
+                    self.certify()
+                if self.certified or self.pass_done:
+                    status = self.tell(watchers) or status
+                if keep is not None and time.perf_counter() - kept >= keep_every:
+                    keep(self.finish("stopped"))
+                    kept = time.perf_counter()
+            if not self.certified and (status == "max_iter" or self.w is None):
+                self.certify()
+                self.tell(watchers)
+        except KeyboardInterrupt:
+            status = "interrupted"
+        finally:
+            for watcher in watchers:
+                watcher.close()
+        return status
+
+    def turn(self, problem: Searched, changed: Array) -> float:
+        """Go on with a problem some of whose examples have changed; return the upper bound of the best weights there.
+
+        What was held of these examples is dropped, and what they pay at the best weights is asked for. The others pay
+        what they did.
+        """
+        self.problem = self.working.problem = problem
+        which = np.flatnonzero(changed)
+        self.working.forget(which)
+        self.history, self.calls, self.pass_calls = [], 0, 0
+        self.lower, self.certified, self.idle = -np.inf, False, False
+        self._bound()
+        assert self.w is not None
+        asked = np.arange(len(self.gaps)) if problem.sequential else which[problem.cost[which] > 0]
+        for k in range(0, len(asked), size := max(self.part, _ENOUGH)):
+            part = asked[k : k + size]
+            self.slack[part] = self._ask(self.w, part, self.working.pledged(part)).bound
+        if problem.sequential:
+            self.queue = self._in_order()
+        paid = np.where(problem.cost > 0, problem.cost * np.maximum(self.slack, 0.0), 0.0)
+        self.upper = self.working.distance(self.w) + float(paid.sum())
+        self.proven = bool(np.isfinite(self.upper))
+        self.upper = self.upper if self.proven else np.inf
+        return self.upper
 
     def _resume(self, start: OracleSolution) -> None:
         """Take over what an earlier solution holds, for the examples that are there."""
@@ -245,28 +286,28 @@ class _Run:
         total = self.factor * self.total
         return total <= _READY * self.tol * abs(self.dual + total)
 
-    def certify(self, w: Array | None = None) -> None:
-        """Ask about all examples at weights, the present ones if none are given, and note what bounds this proves."""
+    def certify(self) -> None:
+        """Ask about all examples at the present weights, and take note of the bounds that this proves."""
         lower = self._bound()
-        w = self.weights() if w is None else w
-        self.cached = self.working.look()
+        w, self.cached = self.weights(), self.working.look()
         expected, distance = self.factor * self.total, self.working.distance(w)
         which = np.arange(len(self.gaps)) if self.problem.sequential else self.paying
         pledged, cost = self.working.pledged(which), self.problem.cost[which]
+        slack = np.full(len(self.gaps), np.nan)
         paid = seen = scale = 0.0
         self.idle = True
         for k in range(0, len(which), size := max(self.part, _ENOUGH)):
             part = slice(k, k + size)
             found = self._ask(w, which[part], pledged[part])
+            slack[which[part]] = found.bound
             paid += float(np.where(cost[part] > 0, cost[part] * np.maximum(found.bound, 0.0), 0.0).sum())
             seen += float(cost[part] @ np.maximum(found.value, 0.0))
             scale += float(self.problem.cost[found.example // self.problem.slacks] @ np.abs(found.l))
         upper = distance + paid
         proven = bool(np.isfinite(paid))
-        if proven and upper < self.upper:
-            self.w, self.upper = w, float(upper)
-        elif self.w is None or (not proven and not np.isfinite(self.upper)):
-            self.w = w
+        if (proven and upper < self.upper) or self.w is None or (not proven and not np.isfinite(self.upper)):
+            self.w, self.slack = w, slack
+            self.upper = float(upper) if proven else np.inf
         self.proven = proven
         self.dust = _DUST * scale
         self._check_order()
@@ -310,15 +351,16 @@ class _Run:
         self.pass_calls, self.open = 0, False
         return "stopped" if any([watcher.tell(self) for watcher in watchers]) else ""
 
+    def outcome(self, status: str) -> str:
+        """Return how a run that ended in a way has come out."""
+        if self.certified and self.converged:
+            return "converged"
+        if self.certified and self.unproven:
+            return "uncertified"
+        return "stalled" if self.certified and self.stalled and status == "max_iter" else status
+
     def finish(self, status: str) -> OracleSolution:
         """Return what is known now."""
-        if self.certified:
-            if self.converged:
-                status = "converged"
-            elif self.unproven:
-                status = "uncertified"
-            elif self.stalled and status == "max_iter":
-                status = "stalled"
         rows, l, example, alpha = self.working.content()
         w = self.weights() if self.w is None else self.w
         padded = np.zeros(rows.shape[1])
@@ -331,7 +373,7 @@ class _Run:
             example=example,
             lower_bound=self.lower,
             upper_bound=self.upper,
-            status=status,
+            status=self.outcome(status),
             certified=bool(np.isfinite(self.upper)),
             n_iter=self.record.iteration if self.history else 0,
             n_oracle_calls=self.calls,

@@ -58,6 +58,11 @@ class WorkingSet:
         start, column = rows.indptr.astype(np.int64), rows.indices.astype(np.int32)
         self._kernel.put(example, *self._inward(start, column, rows.data), l, alpha)
 
+    def forget(self, which: Array) -> None:
+        """Drop the constraints of some examples, and compute the weights from those that are left."""
+        self._kernel.forget(self._slacks(which))
+        self._kernel.rebuild()
+
     def optimize(self, gap: float, passes: int, price: float | None, gain: float) -> tuple[int, float, float, float]:
         """Run passes over the cache, down to a gap of the cached problem, so many of them at most.
 
@@ -82,9 +87,7 @@ class WorkingSet:
 
     def pledged(self, which: Array) -> Array:
         """Return sum_j alpha_ij (l_ij - w.x_ij) of some examples."""
-        k = self.problem.slacks
-        slacks = which if k == 1 else (which[:, None] * k + np.arange(k)).ravel()
-        return self._kernel.pledged(slacks).reshape(-1, k).sum(axis=1)
+        return self._kernel.pledged(self._slacks(which)).reshape(-1, self.problem.slacks).sum(axis=1)
 
     def cached_gaps(self) -> Array:
         """Return the gap of the cached constraints of every example, when they were last looked at."""
@@ -111,6 +114,11 @@ class WorkingSet:
         if self._rotation is not None:
             rows = sp.csr_array(solve_triangular(self._rotation, rows.toarray().T, lower=True, trans="T").T)
         return rows, l, example, alpha
+
+    def _slacks(self, which: Array) -> Array:
+        """Return the slacks of some examples."""
+        k = self.problem.slacks
+        return which if k == 1 else (which[:, None] * k + np.arange(k)).ravel()
 
     def _inward(self, start: Array, column: Array, x: Array) -> tuple[Array, Array, Array]:
         """Return rows in the coordinates of the kernel."""
