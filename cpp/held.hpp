@@ -99,6 +99,30 @@ public:
         all.pop_back();
     }
 
+    /// Adds a vector to all constraints or, if `scaled`, l times that.
+    void move(const std::int32_t* column, const double* x, Index n, bool scaled, const double* s,
+              std::vector<double>& spread, Scratch& t) {
+        const Held before = std::move(*this);
+        *this = {};
+        cost = before.cost;
+        std::vector<Entry> entries;
+        std::vector<std::int32_t> columns;
+        std::vector<double> values;
+        for (Index j = 0; j < before.size(); ++j) {
+            const Constraint& one = before.all[j];
+            before.sorted(j, entries);
+            for (Index k = 0; k < n; ++k) entries.push_back({column[k], scaled ? one.l * x[k] : x[k]});
+            settle(entries);
+            columns.clear();
+            values.clear();
+            for (const Entry& entry : entries) {
+                columns.push_back(entry.column);
+                values.push_back(entry.x);
+            }
+            add(columns.data(), values.data(), Index(values.size()), one.l, one.alpha, s, spread, t);
+        }
+    }
+
     /// Merges all constraints into their convex combination, which changes neither w nor the dual.
     void merge(const double* s, std::vector<double>& spread, Scratch& t) {
         double total = 0, l = 0;

@@ -147,6 +147,13 @@ void bind_structured(nb::module_& m) {
                  check_examples(self, which);
                  self.forget(which.data(), Index(which.size()));
              })
+        .def("move",
+             [](Working& self, const Array<Index>& example, const Array<Index>& start, const Columns& column,
+                const Array<double>& x, const Array<double>& l, bool scaled) {
+                 const Constraints by = constraints_of(self, example, start, column, x, l);
+                 nb::gil_scoped_release release;
+                 self.move(by, scaled);
+             })
         .def("optimize",
              [](Working& self, double gap, std::int64_t passes, bool priced, double gain, double work) {
                  nb::gil_scoped_release release;

@@ -114,6 +114,18 @@ public:
         }
     }
 
+    /// Adds a vector to all constraints of an example, l times it if `scaled`, for some examples; `rebuild` has to
+    /// follow. Their dual variables stay.
+    void move(const Constraints& by, bool scaled) {
+        const double* s = regulariser_.moving(v_, w_, false).s;
+        for (Index r = 0; r < by.n; ++r) {
+            Held& block = blocks_[by.example[r]];
+            const Index at = by.start[r], n = by.start[r + 1] - at;
+            changing(block, [&] { block.move(by.column + at, by.x + at, n, scaled, s, spread_, scratch_); });
+            if (block.size()) rests_[by.example[r]] = {};
+        }
+    }
+
     /// Passes over the blocks that are due: one that had little to gain is left alone for a few passes.
     CachePasses optimize(const Until& until) {
         const Weights moving = regulariser_.moving(v_, w_, false);

@@ -198,7 +198,6 @@ def test_parameters_that_do_not_fit(parameters, message):
     [
         (lambda t, X: t.init_latent(X, [1] * 11), "y must be 1 or -1 for each of 12 bags"),
         (lambda t, X: t.init_latent(X, [0, 1] * 6), "y must be 1 or -1 for each of 12 bags"),
-        (lambda t, X: t.init_latent(X, [1] * 12), "y must hold both labels"),
         (lambda t, X: t.joint_feature(X[0], len(X[0])), "z must be the number of a member, an integer from 0 to"),
         (lambda t, X: t.joint_feature(X[0], None), "z must be the number of a member"),
         (lambda t, X: t.inference(X[0], np.zeros(3)), r"w must have shape \(4,\), got \(3,\)"),
@@ -209,3 +208,12 @@ def test_calls_that_do_not_fit(call, message):
     X = bags()
     with pytest.raises(ValueError, match=message):
         call(known(X), X)
+
+
+def test_members_of_one_class_alone_are_drawn():
+    X = bags()
+    task = known(X)
+    assert task.init_latent(X, [-1] * 12) == [None] * 12
+    drawn = {tuple(task.init_latent(X, [1] * 12, random_state=seed)) for seed in range(5)}
+    assert len(drawn) > 1
+    assert all(0 <= z < len(x) for some in drawn for z, x in zip(some, X, strict=True))

@@ -3,6 +3,7 @@
 from importlib.metadata import version
 
 from . import tasks
+from .conformance import check_task
 from .latent import LatentStructuredSVM, LatentSVM
 from .linear import SVMClassifier, SVMRanker, SVMRegressor, c_path
 from .load import load
@@ -10,7 +11,7 @@ from .prior import Prior
 from .problem import Problem
 from .solution import Certificate, Record, Round, Solution
 from .solve import solve
-from .structured import OracleError, OracleProblem, OracleSolution, StructuredSVM, check_task
+from .structured import OracleError, OracleProblem, OracleSolution, StructuredSVM
 
 __version__ = version("dualsvm")
 __all__ = [

@@ -46,6 +46,16 @@ class Working:
         /,
     ) -> tuple[int, float]: ...
     def forget(self, which: NDArray[Any], /) -> None: ...
+    def move(
+        self,
+        example: NDArray[Any],
+        start: NDArray[Any],
+        column: NDArray[Any],
+        x: NDArray[float64],
+        l: NDArray[float64],
+        scaled: bool,
+        /,
+    ) -> None: ...
     def put(
         self,
         example: NDArray[Any],

@@ -73,7 +73,7 @@ class LatentEstimator(OracleEstimator):
                 elif once:
                     first, _ = problem.completed(learned if start is None else start.w, crew)
                 else:
-                    first = self._initial(problem, examples, seed, nth, crew)
+                    first = self._initial(problem, seed, nth, crew)
             if start is not None:
                 start = start.of(first.prints(), first.slacks)
             with self._search(first, start, seed) as search:
@@ -99,20 +99,20 @@ class LatentEstimator(OracleEstimator):
         self._take(best, task)
         self._report(best)
 
-    def _initial(self, problem: Any, examples: Any, seed: int, nth: int, crew: Crew) -> Any:
+    def _initial(self, problem: Any, seed: int, nth: int, crew: Crew) -> Any:
         """Return the problem with completions to begin with: the task's, or those that are best at random weights."""
         guess = getattr(problem.task, "init_latent", None)
         if callable(guess):
-            if "random_state" in inspect.signature(guess).parameters:
-                return problem.given(guess(examples.X, examples.Y, random_state=(seed + nth) % 2**32), "init_latent")
-            if nth == 0:
-                return problem.given(guess(examples.X, examples.Y), "init_latent")
+            drawn = "random_state" in inspect.signature(guess).parameters
+            if drawn or nth == 0:
+                more = {"random_state": seed % 2**32} if drawn else {}
+                return problem.given(guess(problem.truth.X, problem.outputs, **more), "init_latent")
         if problem.width is None:
             raise ValueError(
                 f"the task, a {type(problem.task).__name__}, does not say how many weights there are, so that none "
                 "can be drawn for the first completions: give init=..., or the task a method init_latent"
             )
-        w = np.random.default_rng(seed + nth).standard_normal(problem.width)
+        w = np.random.default_rng(seed).standard_normal(problem.width)
         return problem.completed(w, crew)[0]
 
     def _take(self, rounds: Alternation, task: Any) -> None:

@@ -282,7 +282,7 @@ class LatentSVM(ClassifierMixin, LatentEstimator):  # type: ignore[misc]
         found: list[Any] = []
         scores: list[float] = []
         for some in self._parts(as_sequence(X)):
-            if hasattr(self.task_, "batch_inference"):
+            if hasattr(self.task_, "encode"):
                 latent = self.task_.batch_inference(some, self.coef_, as_threads(self.n_jobs))
             else:
                 latent = [self.task_.inference(x, self.coef_) for x in some]

@@ -11,11 +11,12 @@ from numpy.typing import ArrayLike
 from ..checks import Array
 from ..prior import Prior
 from ..structured.base import PART
-from ..structured.constraints import OracleError
+from ..structured.constraints import Feature, OracleError, as_feature, difference
 from ..structured.crew import Crew
 from ..structured.examples import Examples, Stream
+from ..structured.explore import Change
 from ..structured.oracle import TaskProblem
-from ..structured.prints import fingerprint
+from ..structured.prints import fingerprint, same_output
 
 
 class Completed:
@@ -45,12 +46,16 @@ class CompletedProblem(TaskProblem):
         learned: Array | None = None,
     ) -> None:
         self.truth = truth
-        self._codes: list[int] = []  # fingerprints of the completions
         super().__init__(task, Completed(truth, []), rescaling, cost, prior, lower, upper, learned)  # type: ignore[arg-type]
 
     def _look(self) -> None:
         if self.completions:
             super()._look()
+
+    @property
+    def outputs(self) -> Any:
+        """The true outputs."""
+        return self.truth.Y
 
     @property
     def completions(self) -> list[Any]:
@@ -68,30 +73,53 @@ class CompletedProblem(TaskProblem):
             ) from None
         if len(some) != self.n_examples:
             raise ValueError(f"{name} must complete all {self.n_examples} examples, got {len(some)} completions")
-        return self._with(some, [fingerprint(h) for h in some])
+        for part in self._parts():
+            for i, y in zip(part, self.truth.read(part)[1], strict=True):
+                _check_label(self.task, some[i], y, int(i), name)
+        return self._with(some)
 
-    def _with(self, completions: list[Any], codes: list[int]) -> Self:
+    def _with(self, completions: list[Any]) -> Self:
         other = copy.copy(self)
-        other.examples, other._codes = Completed(self.truth, completions), codes  # type: ignore[assignment]
+        other.examples = Completed(self.truth, completions)  # type: ignore[assignment]
         other._look()
         return other
 
-    def completed(self, w: Array, crew: Crew) -> tuple[Self, Array]:
-        """Return the problem with the best completions at weights, and a mask of the examples that have changed."""
-        some: list[Any] = []
-        for part in np.array_split(np.arange(self.n_examples), -(-self.n_examples // PART)):
-            X, Y = self.truth.read(part)
-            if hasattr(self.task, "batch_latent"):
-                some += self.task.batch_latent(X, Y, w, crew.threads)
-            else:
-                some += crew.map(_complete, list(zip(part.tolist(), X, Y, strict=True)), self.task, w)
-        codes = [fingerprint(h) for h in some]
-        if not self._codes:
-            return self._with(some, codes), np.ones(self.n_examples, dtype=bool)
-        changed = np.array([one != other for one, other in zip(codes, self._codes, strict=True)])
-        for i in np.flatnonzero(changed):
-            _check_shape(self.completions[i], some[i], int(i))
-        return self._with(some, codes), changed
+    def completed(self, w: Array, crew: Crew) -> tuple[Self, Change]:
+        """Return the problem with the best completions at weights, and which examples that has changed."""
+        if hasattr(self.task, "batch_latent") and self.truth.held:
+            some = self.task.batch_latent(self.truth.X, self.truth.Y, w, crew.threads)
+        else:
+            some = [h for part in self._parts() for h in self._complete(part, w, crew)]
+        after = self._with(some)
+        if not self.completions:
+            return after, Change(np.arange(self.n_examples), [None] * self.n_examples)
+        pairs = zip(some, self.completions, strict=True)
+        which = np.array([i for i, pair in enumerate(pairs) if not _equal(*pair)], dtype=np.int64)
+        return after, Change(which, after._moves(self, which, w, crew), self.rescaling == "slack")
+
+    def _parts(self) -> list[Array]:
+        return np.array_split(np.arange(self.n_examples), -(-self.n_examples // PART))
+
+    def _complete(self, part: Array, w: Array, crew: Crew) -> list[Any]:
+        X, Y = self.truth.read(part)
+        if hasattr(self.task, "batch_latent"):
+            return list(self.task.batch_latent(X, Y, w, crew.threads))
+        return crew.map(_complete, list(zip(part.tolist(), X, Y, strict=True)), self.task, w)
+
+    def _moves(self, before: Self, which: Array, w: Array, crew: Crew) -> list[Feature | None]:
+        """Return by how much the constraints of examples have moved: phi of the completion minus that before."""
+        moves: list[Feature | None] = []
+        chosen = np.zeros(self.n_examples, dtype=bool)
+        chosen[which] = True
+        for part in self._parts() if self.sequential else np.array_split(which, -(-len(which) // PART) or 1):
+            X, _ = self.truth.read(part) if len(part) else ([], [])
+            asked = [
+                (int(i), x, before.completions[i], self.completions[i])
+                for i, x in zip(part, X, strict=True)
+                if chosen[i]
+            ]
+            moves += crew.map(_move, asked, self.task, w)
+        return moves
 
 
 def _complete(some: list[tuple[int, Any, Any]], task: Any, w: Array) -> list[Any]:
@@ -104,6 +132,16 @@ def _complete(some: list[tuple[int, Any, Any]], task: Any, w: Array) -> list[Any
     return completions
 
 
+def _equal(one: Any, other: Any) -> bool:
+    """Whether two completions are the same."""
+    if type(one) is type(other) and isinstance(one, bool | int | float | str | tuple | list):
+        try:
+            return bool(one == other)
+        except ValueError:  # of arrays inside
+            pass
+    return fingerprint(one) == fingerprint(other)
+
+
 def _check_shape(before: Any, now: Any, i: int) -> None:
     """Refuse a completion of another kind than the one before it."""
     shapes = [_shape(h) for h in (before, now)]
@@ -114,9 +152,41 @@ def _check_shape(before: Any, now: Any, i: int) -> None:
         )
 
 
+def _check_label(task: Any, h: Any, y: Any, i: int, who: str) -> None:
+    """Refuse a completion that is not one of an output."""
+    label = task.label_from_latent(h)
+    if not same_output(label, y):
+        raise OracleError(
+            f"example {i}: {who} gives {h!r}, which completes {label!r} by label_from_latent, but the output is {y!r}"
+        )
+
+
 def _shape(h: Any) -> str:
     if isinstance(h, np.ndarray):
         return f"an array of shape {h.shape}"
     if isinstance(h, list | tuple):
         return f"a {type(h).__name__} of {len(h)}"
     return f"a {type(h).__name__}"
+
+
+def _move(some: list[tuple[int, Any, Any, Any]], task: Any, w: Array) -> list[Feature | None]:
+    """Return phi(h) - phi(before) for completions of examples; None where the loss is not the same for both.
+
+    Whether it is, is what a task may promise; else it is tried, on an output that competes with both.
+    """
+    size = getattr(task, "size_joint_feature", None)
+    width = None if size is None else int(size)
+    moves: list[Feature | None] = []
+    for i, x, before, h in some:
+        _check_shape(before, h, i)
+        _check_label(task, h, task.label_from_latent(before), i, "latent")
+        if not getattr(task, "loss_ignores_latent", False):
+            rivals = before, h, task.inference(x, w), task.loss_augmented_inference(x, h, w)
+            if any(task.loss(before, rival) != task.loss(h, rival) for rival in rivals):
+                moves.append(None)
+                continue
+        own, other = (
+            as_feature(task.joint_feature(x, each), f"example {i}: joint_feature", width) for each in (h, before)
+        )
+        moves.append(difference(own, other))
+    return moves

@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike
 from ..checks import Array
 from ..prior import Prior
 from ..structured.base import PART
-from ..structured.constraints import Answer, Feature, Found, OracleError, as_feature, collect, total
+from ..structured.constraints import Answer, Feature, Found, OracleError, as_feature, collect, difference, total
 from ..structured.crew import Crew
 from ..structured.examples import Examples, Stream
+from ..structured.explore import Change
 from ..structured.oracle import OfTask
 from ..structured.prints import fingerprint, settings_of
 
@@ -61,6 +62,11 @@ class LatentProblem(OfTask):
         self._features: list[Feature | None] = [None] * truth.n  # of the positives
         self._coded = task.encode(truth.X) if hasattr(task, "encode") and truth.held else None
 
+    @property
+    def outputs(self) -> Array:
+        """The classes."""
+        return self.labels
+
     def prints(self) -> Array:
         """Return a fingerprint of every example: its input, its label, and its completion."""
         common = fingerprint(settings_of(self.task), self.every)
@@ -90,8 +96,8 @@ class LatentProblem(OfTask):
                     windows[int(i)] = Window(some[i], _feature(self.task, x, some[i], int(i)))
         return self._with(windows)[0]
 
-    def completed(self, w: Array, crew: Crew) -> tuple[Self, Array]:
-        """Return the problem with the best completions at weights, and a mask of the examples that have changed."""
+    def completed(self, w: Array, crew: Crew) -> tuple[Self, Change]:
+        """Return the problem with the best completions at weights, and which examples that has changed."""
         windows: dict[int, Window] = {}
         for part in _parts(self._readable(self.positive)):
             windows |= self._best(part, w, crew)
@@ -101,16 +107,18 @@ class LatentProblem(OfTask):
         """Return examples to read so as to see some of them: all, where they are read in their order."""
         return np.arange(self.n_examples) if self.sequential else which
 
-    def _with(self, windows: dict[int, Window]) -> tuple[Self, Array]:
+    def _with(self, windows: dict[int, Window]) -> tuple[Self, Change]:
         other = copy.copy(self)
         other.completions, other._features = list(self.completions), list(self._features)
-        changed = np.zeros(self.n_examples, dtype=bool)
+        which, moves = [], list[Feature | None]()
         for i, (z, feature) in windows.items():
             before = self._features[i]
-            changed[i] = before is None or not all(map(np.array_equal, before, feature))
             other.completions[i], other._features[i] = z, feature
             other._found = max(other._found, int(feature.column.max(initial=-1)) + 1)
-        return other, changed
+            if before is None or not all(map(np.array_equal, before, feature)):
+                which.append(i)
+                moves.append(None if before is None else difference(feature, before))
+        return other, Change(np.array(which, dtype=np.int64), moves)
 
     def _best(self, which: Array, w: Array, crew: Crew) -> dict[int, Window]:
         """Return the best latent values of some examples."""

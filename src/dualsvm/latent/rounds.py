@@ -12,9 +12,11 @@ import numpy as np
 from ..checks import Array
 from ..solution import Round
 from ..structured.crew import Crew
-from ..structured.explore import Search
+from ..structured.explore import Change, Search
 
 _ROUNDING = 1e-9  # of the objective
+_COARSE = 10.0  # times the tolerance: how closely the first rounds are solved
+_CLOSE = 1.0  # of the last decrease of the objective: how closely the next round is solved
 
 
 class Completing(Protocol):
@@ -23,8 +25,8 @@ class Completing(Protocol):
     slacks: int
     completions: list[Any]
 
-    def completed(self, w: Array, crew: Crew) -> tuple[Self, Array]:
-        """Return the problem with the best completions at weights, and a mask of the examples that have changed."""
+    def completed(self, w: Array, crew: Crew) -> tuple[Self, Change]:
+        """Return the problem with the best completions at weights, and which examples that has changed."""
 
 
 class Alternation:
@@ -70,6 +72,7 @@ class Alternation:
     def run(self) -> None:
         """Run the rounds."""
         began, changed, status = time.perf_counter(), len(self.completions), ""
+        tol, self.search.tol = self.search.tol, _COARSE * self.search.tol
         while not status:
             try:
                 ended = self._run(self.problem, f"{self.title}round {len(self.rounds) + 1}: ")
@@ -79,14 +82,25 @@ class Alternation:
             self._note(ended, changed, began)
             if ended == "interrupted":
                 raise KeyboardInterrupt
-            after, differ = self.problem.completed(self.search.w, self.search.crew)
-            changed = int(differ.sum())
+            after, change = self.problem.completed(self.search.w, self.search.crew)
+            changed = len(change.which)
             if changed == 0 or self._same():
                 status = "converged"
             else:
                 self.problem = after  # which what the search holds is of from now on
-                status = self._judge(self.search.turn(after, differ))
+                status = self._judge(self.search.turn(after, change))
+            if status == "converged" and self.search.tol > tol:
+                status, self.search.tol = "", tol
+            else:
+                self.search.tol = float(np.clip(_CLOSE * self._decrease(), tol, self.search.tol))
         self.status = status
+
+    def _decrease(self) -> float:
+        """Return by what part of it the last round has lowered the objective."""
+        if len(self.rounds) < 2:
+            return np.inf
+        before, now = (record.objective for record in self.rounds[-2:])
+        return (before - now) / abs(now) if np.isfinite(before) and now else 0.0
 
     def _note(self, ended: str, changed: int, began: float) -> None:
         """Take note of a round."""

@@ -232,7 +232,7 @@ class LatentStructuredSVM(LatentEstimator):
         check_is_fitted(self)
         found: list[Any] = []
         for some in self._parts(as_sequence(X)):
-            if hasattr(self.task_, "batch_inference"):
+            if hasattr(self.task_, "encode"):
                 found += self.task_.batch_inference(some, self.coef_, as_threads(self.n_jobs))
             else:
                 found += [self.task_.inference(x, self.coef_) for x in some]
@@ -269,5 +269,12 @@ class LatentStructuredSVM(LatentEstimator):
         X, found = as_sequence(X), self.latent(X)
         if len(found) != len(Y):
             raise ValueError(f"X and Y must have the same length, got {len(found)} and {len(Y)}")
-        losses = [self.task_.loss(self.task_.latent(X[i], Y[i], self.coef_), h) for i, h in enumerate(found)]
+        losses: list[float] = []
+        for some in self._parts(X):
+            true = [Y[i] for i in range(len(losses), len(losses) + len(some))]
+            if hasattr(self.task_, "batch_latent"):
+                own = self.task_.batch_latent(some, true, self.coef_, as_threads(self.n_jobs))
+            else:
+                own = [self.task_.latent(x, y, self.coef_) for x, y in zip(some, true, strict=True)]
+            losses += map(self.task_.loss, own, found[len(losses) :][: len(some)])
         return 1.0 - float(np.average(losses, weights=sample_weight))

@@ -1,9 +1,8 @@
 """Structured outputs: constraints that are searched by an oracle."""
 
-from .check import check_task
 from .constraints import OracleError
 from .estimator import StructuredSVM
 from .problem import OracleProblem
 from .solution import OracleSolution
 
-__all__ = ["OracleError", "OracleProblem", "OracleSolution", "StructuredSVM", "check_task"]
+__all__ = ["OracleError", "OracleProblem", "OracleSolution", "StructuredSVM"]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from ..checks import Array
 from ..progress import Watcher
 from ..solution import Record, relative_gap
-from .constraints import Found, OracleError
+from .constraints import Feature, Found, OracleError
 from .crew import Crew
 from .problem import Searched
 from .solution import OracleSolution
@@ -23,7 +23,10 @@ _BY_GAP = 0.8  # of a part is drawn by the last known gaps, the rest uniformly
 _MOST = 10  # passes over the cache after a part
 _ALONE = 100  # ... after one that nothing new was found in, as where bounds on the weights make steps short
 _SOLVED = 0.1  # of the whole gap: a gap of the cached problem that is small enough
+_TURNED = 50  # ... where the problem has changed
+_NEAR = 10.0  # times the tolerance: a gap that the next certificate may close
 _READY = 0.8  # of the tolerance: certify when the gap seems to have come down to this
+_POLISHED = 0.2  # of the tolerance: a larger gap of the cached problem is not worth a certificate
 _SKIP = 0.25  # of the last gap of an example: so much to gain from its cached constraints spares the oracle
 _TRIFLE = 0.01  # of the mean gap: less is not worth a visit
 _DUST = 1e-13  # of what the margins asked for cost: rounding may leave so much of an optimum of 0
@@ -55,6 +58,25 @@ def explore(
         except Exception as error:  # of the oracle, or of whatever loads the examples
             error.solution = search.finish("failed")  # type: ignore[attr-defined]
             raise
+
+
+class Change(NamedTuple):
+    """Examples of a problem that have changed.
+
+    Attributes
+    ----------
+    which : ndarray
+        Their numbers.
+    moves : list
+        For each a vector by which all its constraints have moved, which then keep their dual variables; or None,
+        where that is not how they have changed.
+    scaled : bool
+        Whether constraints move by l times that vector.
+    """
+
+    which: Array
+    moves: list[Feature | None]
+    scaled: bool = False
 
 
 class Search:
@@ -95,6 +117,7 @@ class Search:
         self.slack = np.full(n, np.nan)  # bounds on those of the examples, at the best weights
         self.certified = self.open = False
         self.hot = start is not None  # whether to begin with a certificate
+        self.turned = False  # whether to begin with what is held
         if start is not None:
             self._resume(start)
         self.lower = -np.inf
@@ -122,6 +145,13 @@ class Search:
                 self.certify()
                 status = self.tell(watchers) or status
                 self.hot = False
+            if self.turned:
+                self._settle(_TURNED)
+                self._bound()
+                self.turned = False
+                if self.gap <= _NEAR * self.tol:
+                    self.certify()
+                    status = self.tell(watchers) or status
             while status == "max_iter" and not self.ended and self.passes < max_iter:
                 if not self.open:
                     for watcher in watchers:
@@ -146,29 +176,31 @@ class Search:
                 watcher.close()
         return status
 
-    def turn(self, problem: Searched, changed: Array) -> float:
+    def turn(self, problem: Searched, change: Change) -> float:
         """Go on with a problem some of whose examples have changed; return the upper bound of the best weights there.
 
-        What was held of these examples is dropped, and what they pay at the best weights is asked for. The others pay
-        what they did.
+        What such an example pays at these weights is asked for; the others pay what they did.
         """
-        self.problem = self.working.problem = problem
-        which = np.flatnonzero(changed)
-        self.working.forget(which)
-        self.history, self.calls, self.pass_calls = [], 0, 0
-        self.lower, self.certified, self.idle = -np.inf, False, False
-        self._bound()
         assert self.w is not None
-        asked = np.arange(len(self.gaps)) if problem.sequential else which[problem.cost[which] > 0]
+        self.problem = self.working.problem = problem
+        self.upper, self.proven, self.certified = np.inf, False, False
+        lost = np.array([move is None for move in change.moves], dtype=bool)
+        self.working.forget(change.which[lost])
+        self.working.move(change.which[~lost], [move for move in change.moves if move is not None], change.scaled)
+        self.history, self.calls, self.pass_calls = [], 0, 0
+        self.lower, self.turned = -np.inf, True
+        self._bound()
+        asked = np.arange(len(self.gaps)) if problem.sequential else change.which
+        asked = asked[problem.cost[asked] > 0] if not problem.sequential else asked
         for k in range(0, len(asked), size := max(self.part, _ENOUGH)):
             part = asked[k : k + size]
             self.slack[part] = self._ask(self.w, part, self.working.pledged(part)).bound
-        if problem.sequential:
-            self.queue = self._in_order()
+        self.gaps[self.paying] = np.inf  # at weights that will move, nothing is known of them
+        self.queue = self._in_order()
         paid = np.where(problem.cost > 0, problem.cost * np.maximum(self.slack, 0.0), 0.0)
-        self.upper = self.working.distance(self.w) + float(paid.sum())
-        self.proven = bool(np.isfinite(self.upper))
-        self.upper = self.upper if self.proven else np.inf
+        upper = self.working.distance(self.w) + float(paid.sum())
+        self.proven = bool(np.isfinite(upper))
+        self.upper = upper if self.proven else np.inf
         return self.upper
 
     def _resume(self, start: OracleSolution) -> None:
@@ -272,6 +304,12 @@ class Search:
         _, gain, self.cached, _ = self.working.optimize(_SOLVED * self.total, passes, price, self.gain)
         self.dual += gain
 
+    def _settle(self, passes: int) -> None:
+        """Run passes over the cache until its own gap is a small part of the tolerance, so many at most."""
+        gap = _SOLVED * self.tol * min(abs(self.dual), self.upper)
+        _, gain, self.cached, _ = self.working.optimize(gap, passes, None, 0.0)
+        self.dual += gain
+
     @property
     def total(self) -> float:
         """What the gaps of all examples may add up to, from those that are known."""
@@ -288,6 +326,8 @@ class Search:
 
     def certify(self) -> None:
         """Ask about all examples at the present weights, and take note of the bounds that this proves."""
+        if self.working.look() > _POLISHED * self.tol * abs(self.dual):
+            self._settle(_MOST)
         lower = self._bound()
         w, self.cached = self.weights(), self.working.look()
         expected, distance = self.factor * self.total, self.working.distance(w)

@@ -50,3 +50,26 @@ def _read(value: Any, text: Any) -> None:
             text.update(joblib.hash(value).encode())
         except Exception:  # what cannot be pickled is never known again
             text.update(secrets.token_bytes(8))
+
+
+def same_output(one: Any, other: Any) -> bool:
+    """Whether two outputs are the same, be one a list and the other an array."""
+    one, other = _plain(one), _plain(other)
+    if isinstance(one, list) != isinstance(other, list):  # a string may be a sequence of labels
+        one, other = ([*h] if isinstance(h, str) else h for h in (one, other))
+    try:
+        if one == other:
+            return True
+    except ValueError:  # of arrays within other objects
+        pass
+    return fingerprint(one) == fingerprint(other)
+
+
+def _plain(output: Any) -> Any:
+    if sp.issparse(output):
+        output = output.toarray()
+    if isinstance(output, np.ndarray | np.generic):
+        output = output.tolist()
+    if isinstance(output, list | tuple):
+        return [_plain(part) for part in output]
+    return None if isinstance(output, float) and output != output else output  # NaN is a missing label, as None is

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy.linalg import cholesky, solve_triangular
 
 from .. import _core
 from ..checks import Array
-from .constraints import Found
+from .constraints import Answer, Feature, Found, collect
 from .problem import Searched
 
 
@@ -59,9 +60,14 @@ class WorkingSet:
         self._kernel.put(example, *self._inward(start, column, rows.data), l, alpha)
 
     def forget(self, which: Array) -> None:
-        """Drop the constraints of some examples, and compute the weights from those that are left."""
+        """Drop the constraints of some examples; `rebuild` has to follow."""
         self._kernel.forget(self._slacks(which))
-        self._kernel.rebuild()
+
+    def move(self, which: Array, moves: Sequence[Feature], scaled: bool) -> None:
+        """Add a vector to all constraints of an example, l times it if `scaled`; `rebuild` has to follow."""
+        by = collect(which * self.problem.slacks, [Answer([(move, 0.0)], 0.0, 0.0) for move in moves])
+        self.grow(by.width)
+        self._kernel.move(by.example, *self._inward(by.start, by.column, by.x), by.l, scaled)
 
     def optimize(self, gap: float, passes: int, price: float | None, gain: float) -> tuple[int, float, float, float]:
         """Run passes over the cache, down to a gap of the cached problem, so many of them at most.

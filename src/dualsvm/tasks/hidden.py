@@ -32,6 +32,8 @@ class Hidden(LabellingTask):
     inputs are stacked (`_stacked`), and what outputs numbers of pairs make (`_outputs`).
     """
 
+    #: so that what was found for one completion of an output holds, moved, for another
+    loss_ignores_latent = True
     _hidden: str
     _classes: Labels  # the labels themselves
     _owner: Array  # of which of them a pair is a sub-type

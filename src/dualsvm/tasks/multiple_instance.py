@@ -15,6 +15,7 @@ from sklearn.utils import Bunch
 from ..checks import Array, as_array, as_number
 from ..linear import SVMClassifier
 from ..rows import Rows
+from ..solve import as_seed
 from .base import compressed, weights_of
 from .chain import stacked
 
@@ -189,7 +190,8 @@ class MultipleInstance:
     def init_latent(self, X: Sequence[Any], y: Any, random_state: Any = None) -> list[int | None]:
         """Return members to begin with: the best of positive bags, by a support vector machine of all members.
 
-        For that, members have the labels of their bags, and those of a positive bag together count as one.
+        For that, members have the labels of their bags, and those of a positive bag together count as one. Where one
+        label is absent, nothing tells members apart, and they are drawn.
 
         Parameters
         ----------
@@ -198,7 +200,7 @@ class MultipleInstance:
         y : sequence
             Their labels, 1 and -1.
         random_state : int, RandomState, Generator or None, default None
-            Seed of the order in which members are visited.
+            Seed of the order in which members are visited, or of the draw.
 
         Returns
         -------
@@ -208,8 +210,9 @@ class MultipleInstance:
         bags, labels = self.encode(X), np.asarray(y)
         if labels.shape != (len(bags),) or not np.isin(labels, (-1, 1)).all():
             raise ValueError(f"y must be 1 or -1 for each of {len(bags)} bags, got {labels.dtype} of {labels.shape}")
-        if not {-1, 1} <= set(labels.tolist()):
-            raise ValueError("y must hold both labels, 1 and -1: a positive bag is told by what negative ones lack")
+        if len(np.unique(labels)) < 2:
+            chance = np.random.RandomState(as_seed(random_state)).randint(bags.sizes)
+            return [z if own > 0 else None for z, own in zip(chance.tolist(), labels, strict=True)]
         label = np.repeat(labels, bags.sizes)
         weight = np.where(label > 0, 1 / np.repeat(bags.sizes, bags.sizes), 1.0)
         model = SVMClassifier(max_iter=1000, random_state=random_state)
