@@ -226,6 +226,6 @@ ROWS: dict[str, Callable[[Options], dict[str, Any]]] = {
         classes, "mnist", partial(mnist, 20_000), (0.01, 0.03), (0.01, 0.03, 0.1), (4, 8), (1e-1, 1e-2), 6_000
     ),
     "bags": partial(bags, "bags", 4_000, 1_000, 0.1, 1e-2),
-    "ocr-hidden": partial(letters, "ocr-hidden", SMALL, (0.1, 0.3, 1.0), (2, 3), (3e-2, 1e-2), 10**9),
-    "ocr-hidden-large": partial(letters, "ocr-hidden-large", LARGE, (0.03, 0.1, 0.3), (2, 3), (1e-1, 1e-2), 2_000),
+    "ocr-hidden": partial(letters, "ocr-hidden", LARGE, (0.1, 0.3), (2, 3), (1e-1, 1e-2), 2_000),
+    "ocr-hidden-small": partial(letters, "ocr-hidden-small", SMALL, (0.1, 0.2, 0.5), (2, 3), (1e-2, 1e-3), 10**9),
 }
