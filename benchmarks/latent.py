@@ -64,7 +64,8 @@ def introduce(report: dict[str, Any]) -> None:
 
 One thread. Errors are those on test data; C and the number of sub-types were chosen on a part of the training data
 that the others were tried on, and the models shown are trained on all of it. Rows hot-*: rounds that go on with the
-constraints of the round before, against rounds that a fresh StructuredSVM solves from scratch, from the same
-completions, with the same tolerances, in turns: median of {report["repeats"]} seeds (least-most), calls of the oracle
-for each example, and the objective of the latent problem in the end.
+constraints of the round before, against rounds that a fresh StructuredSVM solves from scratch, from the same first
+completions, in turns: median of {report["repeats"]} seeds (least-most), calls of the oracle for each example, and the
+objective of the latent problem in the end. Early rounds are solved loosely, hot and cold by the same rule; 'all to
+tol' are cold ones without this. Ratio: cold / hot, by the clock and by CPU time.
 """)

@@ -23,6 +23,7 @@ from .searched import Options
 
 MOST = 50  # rounds
 ROUND_TOL = 1e-3
+COARSE = 10.0  # times the tolerance, to which LatentStructuredSVM solves the first round
 FASTER, NEAR = 3.0, 1e-2  # what is hoped for: hot over cold, and how far the objectives may be apart
 
 
@@ -63,8 +64,11 @@ def hot(problem: Latent, completions: list[Any], seed: int) -> Rounds:
     return Rounds(seconds, cpu, model.n_rounds_, calls, model.objective_, model.gap_)
 
 
-def cold(problem: Latent, completions: list[Any], seed: int) -> Rounds:
-    """The same alternation where every round begins with nothing but the completions."""
+def cold(problem: Latent, completions: list[Any], seed: int, coarse: float = COARSE) -> Rounds:
+    """The same alternation where every round begins with nothing but the completions.
+
+    The first is solved to `coarse` times the tolerance, and later ones to what the last has gained, as hot ones are.
+    """
     task, n = problem.task, len(problem.outputs)
     pairs = task.known_labels.values
     cost = np.array([[float(a[0] != b[0]) for b in pairs] for a in pairs])
@@ -73,24 +77,26 @@ def cold(problem: Latent, completions: list[Any], seed: int) -> Rounds:
 
     def run() -> None:
         nonlocal rounds, calls, last, gap
-        H = completions
-        while True:
-            model = StructuredSVM(plain, C=problem.C, tol=problem.tol, random_state=seed, n_jobs=1)
+        H, tol = completions, coarse * problem.tol
+        while rounds < MOST:
+            model = StructuredSVM(plain, C=problem.C, tol=tol, random_state=seed, n_jobs=1)
             model.fit(problem.inputs, H)
             if not model.converged_:
-                raise RuntimeError(f"a gap was to be {problem.tol:g} at most, and is {model.gap_:g}")
+                raise RuntimeError(f"a gap was to be {tol:g} at most, and is {model.gap_:g}")
             w, gap = model.coef_, model.gap_
             rounds, calls = rounds + 1, calls + model.n_oracle_calls_
             after = task.batch_latent(problem.inputs, problem.outputs, w)
-            if after == H:
-                last = model.upper_bound_
+            objective = model.upper_bound_
+            if after != H:
+                value = plain.encode(problem.inputs, after).search(np.arange(n), w).value
+                calls += n
+                objective = 0.5 * float(w @ w) + problem.C * float(np.maximum(value, 0.0).sum())
+            decrease = (last - objective) / objective
+            ended = after == H or decrease <= ROUND_TOL
+            last, H = objective, after
+            if ended and tol <= problem.tol:
                 return
-            value = plain.encode(problem.inputs, after).search(np.arange(n), w).value
-            calls += n
-            objective = 0.5 * float(w @ w) + problem.C * float(np.maximum(value, 0.0).sum())
-            before, last, H = last, objective, after
-            if before - objective <= ROUND_TOL * objective or rounds == MOST:
-                return
+            tol = problem.tol if ended else float(np.clip(decrease, problem.tol, tol))
 
     seconds, cpu = _timed(run)
     return Rounds(seconds, cpu, rounds, calls / n, last, gap)
@@ -107,48 +113,42 @@ def _timed(run: Callable[[], Any]) -> tuple[float, float]:
 def compare(name: str, make: Callable[[], Latent], options: Options) -> dict[str, Any]:
     problem = make()
     problem.task.initialize(problem.inputs, problem.outputs)
-    runs: dict[str, list[Rounds]] = {"hot": [], "cold": []}
+    ways = {"hot": hot, "cold": cold, "cold, all to tol": partial(cold, coarse=1.0)}
+    runs: dict[str, list[Rounds]] = {way: [] for way in ways}
     for seed in range(options.repeats):  # in turns, as the machine may be faster now and slower then
         completions = problem.task.init_latent(problem.inputs, problem.outputs, random_state=seed)
-        for way, fit in (("hot", hot), ("cold", cold)):
+        for way, fit in ways.items():
             runs[way].append(fit(problem, completions, seed))
-        one, two = (some[-1] for some in runs.values())
-        options.tell(
-            f"{name}: hot {one.seconds:.1f} s to {one.objective:.6g}, cold {two.seconds:.1f} s to {two.objective:.6g}"
-        )
-    pairs = list(zip(runs["hot"], runs["cold"], strict=True))
-    seconds, cpu, apart = (
-        statistics.median(part)
-        for part in (
-            [b.seconds / a.seconds for a, b in pairs],
-            [b.cpu / a.cpu for a, b in pairs],
-            [a.objective / b.objective - 1 for a, b in pairs],
-        )
-    )
-    _line(name, "seconds", "", "rounds", "calls/n", "objective", "gap")
+        told = (f"{way} {some[-1].seconds:.1f} s to {some[-1].objective:.6g}" for way, some in runs.items())
+        options.tell(f"{name}: {'; '.join(told)}")
+    _line(name, "seconds", "", "rounds", "calls/n", "objective", "gap", "ratio", "cpu", "hot is above")
+    result: dict[str, Any] = {"name": name, "ratios": {}}
     for way, some in runs.items():
         took = [run.seconds for run in some]
         middle = [statistics.median(part) for part in zip(*some, strict=True)]
-        _line(
-            f"    {way}",
-            f"{middle[0]:.2f}",
-            f"({min(took):.2f}-{max(took):.2f})",
-            f"{middle[2]:g}",
-            f"{middle[3]:.1f}",
-            f"{middle[4]:.6g}",
-            f"{middle[5]:.0e}",
-        )
-    print(f"    cold / hot {seconds:.2f}, by CPU time {cpu:.2f}; objective {apart:+.1e} from cold", flush=True)
-    if seconds < FASTER:
+        cells = [f"{middle[0]:.2f}", f"({min(took):.2f}-{max(took):.2f})", f"{middle[2]:g}", f"{middle[3]:.1f}"]
+        cells += [f"{middle[4]:.6g}", f"{middle[5]:.0e}"]
+        if way != "hot":
+            against = [_against(one, two) for one, two in zip(runs["hot"], some, strict=True)]
+            seconds, cpu, above = (float(statistics.median(part)) for part in zip(*against, strict=True))
+            result["ratios"][way] = {"seconds": seconds, "cpu": cpu, "above": above}
+            cells += [f"{seconds:.2f}", f"{cpu:.2f}", f"{above:+.1e}"]
+        _line(f"    {way}", *cells)
+    ratio, above = (result["ratios"]["cold"][key] for key in ("seconds", "above"))
+    if ratio < FASTER:
         options.note(f"{name}: hot rounds were to be {FASTER:g} times as fast as cold ones")
-    if abs(apart) > NEAR:
+    if abs(above) > NEAR:
         options.note(f"{name}: hot rounds were to end within {NEAR:g} of the objective of cold ones")
-    told = {way: [run._asdict() for run in some] for way, some in runs.items()}
-    return {"name": name, "ratio": seconds, "cpu": cpu, "apart": apart} | told
+    return result | {way: [run._asdict() for run in some] for way, some in runs.items()}
+
+
+def _against(one: Rounds, two: Rounds) -> tuple[float, float, float]:
+    """Return how often as long two takes as one, by the clock and by CPU time, and how far one ends above it."""
+    return two.seconds / one.seconds, two.cpu / one.cpu, one.objective / two.objective - 1
 
 
 def _line(*cells: str) -> None:
-    row(list(cells), (16, 9, 17, 8, 8, 10, 7)[: len(cells)], {0, 2})
+    row(list(cells), (20, 8, 15, 6, 7, 9, 6, 5, 5, 12)[: len(cells)], {0, 2})
 
 
 def _digits() -> Latent:
