@@ -215,7 +215,7 @@ def _with_one(X: np.ndarray) -> np.ndarray:
 
 
 def _show(name: str, text: str) -> None:
-    print(f"{name:<16}{text}", flush=True)
+    print(f"{name:<18}{text}", flush=True)
 
 
 ROWS: dict[str, Callable[[Options], dict[str, Any]]] = {
@@ -226,7 +226,7 @@ ROWS: dict[str, Callable[[Options], dict[str, Any]]] = {
         classes, "mnist", partial(mnist, 60_000), (0.01, 0.03), (0.01, 0.03, 0.1), (4, 8), (1e-1, 1e-2), 12_000
     ),
     "bags": partial(bags, "bags", 4_000, 1_000, 0.1, 1e-2),
-    "ocr-hidden": partial(letters, "ocr-hidden", LARGE, (0.1, 0.3), (0.1, 0.3, 1.0), (2, 3), (1e-1, 1e-2)),
+    "ocr-hidden": partial(letters, "ocr-hidden", LARGE, (0.1, 0.3), (0.1, 0.3, 1.0, 3.0), (2, 3), (1e-1, 1e-2)),
     "ocr-hidden-small": partial(
         letters, "ocr-hidden-small", SMALL, (0.1, 0.2, 0.5), (0.1, 0.2, 0.5), (2, 3), (1e-2, 1e-3)
     ),
