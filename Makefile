@@ -30,6 +30,7 @@ bench: .venv/installed .venv/bench
 	$(BIN)/python -m benchmarks core
 	$(BIN)/python -m benchmarks linear
 	$(BIN)/python -m benchmarks structured
+	$(BIN)/python -m benchmarks latent
 
 # The kernel with the address and undefined-behaviour sanitizers, under the tests that drive it.
 SANITIZERS = $(shell $(CXX) -print-file-name=libasan.so):$(shell $(CXX) -print-file-name=libubsan.so)

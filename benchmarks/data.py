@@ -80,10 +80,10 @@ def mnist64() -> tuple[Any, np.ndarray]:
     return X.astype(np.float64), y
 
 
-def mnist10() -> tuple[Any, np.ndarray]:
-    """The ten digits."""
-    pixels = _idx(_file("mnist/train-images-idx3-ubyte.gz"), header=16).reshape(-1, 784)
-    digit = _idx(_file("mnist/train-labels-idx1-ubyte.gz"), header=8)
+def mnist10(part: str = "train") -> tuple[Any, np.ndarray]:
+    """The ten digits, "train" or "t10k", which is for tests."""
+    pixels = _idx(_file(f"mnist/{part}-images-idx3-ubyte.gz"), header=16).reshape(-1, 784)
+    digit = _idx(_file(f"mnist/{part}-labels-idx1-ubyte.gz"), header=8)
     return pixels.astype(np.float32) / np.float32(255), digit.astype(np.int64)
 
 
