@@ -223,10 +223,10 @@ ROWS: dict[str, Callable[[Options], dict[str, Any]]] = {
         classes, "digits", digits, (0.3, 1.0, 3.0), (0.1, 0.3, 1.0, 3.0), (2, 4, 6), (1e-2, 1e-3), 10**9
     ),
     "mnist": partial(
-        classes, "mnist", partial(mnist, 60_000), (0.01, 0.03), (0.01, 0.03, 0.1), (4, 8), (1e-1, 1e-2), 12_000
+        classes, "mnist", partial(mnist, 60_000), (0.01, 0.03), (0.01, 0.03, 0.1, 0.3), (4, 8), (1e-1, 1e-2), 12_000
     ),
     "bags": partial(bags, "bags", 4_000, 1_000, 0.1, 1e-2),
-    "ocr-hidden": partial(letters, "ocr-hidden", LARGE, (0.1, 0.3), (0.1, 0.3, 1.0, 3.0), (2, 3), (1e-1, 1e-2)),
+    "ocr-hidden": partial(letters, "ocr-hidden", LARGE, (0.1, 0.3, 1.0), (0.1, 0.3, 1.0, 3.0), (2, 3), (1e-1, 1e-2)),
     "ocr-hidden-small": partial(
         letters, "ocr-hidden-small", SMALL, (0.1, 0.2, 0.5), (0.1, 0.2, 0.5), (2, 3), (1e-2, 1e-3)
     ),

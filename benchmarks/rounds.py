@@ -22,7 +22,7 @@ from .report import row
 from .searched import Options
 
 MOST = 50  # rounds
-ROUND_TOL = 1e-3
+TOL = ROUND_TOL = 1e-3
 COARSE = 10.0  # times the tolerance, to which LatentStructuredSVM solves the first round
 FASTER, NEAR = 3.0, 1e-2  # what is hoped for: hot over cold, and how far the objectives may be apart
 
@@ -153,18 +153,18 @@ def _line(*cells: str) -> None:
 
 def _digits() -> Latent:
     (X, y), _ = hidden.digits()
-    return Latent(HiddenMulticlass(4), Multiclass, X, y.tolist(), 1.0, 1e-3)
+    return Latent(HiddenMulticlass(4), Multiclass, X, y.tolist(), 1.0, TOL)
 
 
-def _mnist(n: int = 5_000) -> Latent:
+def _mnist(n: int = 2_000) -> Latent:
     (X, y), _ = hidden.mnist(n)
-    return Latent(HiddenMulticlass(4), Multiclass, X, y.tolist(), 0.1, 1e-2)
+    return Latent(HiddenMulticlass(4), Multiclass, X, y.tolist(), 0.1, TOL)
 
 
 def _ocr() -> Latent:
     words = sets.ocr(SMALL)
     task, plain = HiddenChain(2, normalized=True), partial(Chain, normalized=True)
-    return Latent(task, plain, words.inputs, [y.tolist() for y in words.outputs], 1.0 / (0.01 * len(words)), 1e-2)
+    return Latent(task, plain, words.inputs, [y.tolist() for y in words.outputs], 1.0 / (0.01 * len(words)), TOL)
 
 
 ROWS: dict[str, Callable[[Options], dict[str, Any]]] = {
