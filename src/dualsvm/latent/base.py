@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -14,6 +14,7 @@ from ..checks import Array, as_number
 from ..solve import as_seed
 from ..structured.base import Checkpoint, OracleEstimator
 from ..structured.crew import Crew
+from ..structured.examples import as_examples
 from ..structured.explore import Search
 from ..structured.solution import OracleSolution
 from .rounds import Alternation
@@ -35,6 +36,30 @@ class LatentEstimator(OracleEstimator):
                 raise ValueError(f"{name} must be a positive integer, got {value!r}")
         if as_number(self.round_tol, "round_tol") < 0:
             raise ValueError(f"round_tol must not be negative, got {self.round_tol}")
+
+    def _fit(self, X: Any, Y: Any, sample_weight: Any, init: Any, checkpoint: Checkpoint, resume: Any) -> Self:
+        self._check()
+        examples = as_examples(X, Y)
+        outputs = self._outputs(examples, True)
+        start = self._start(resume, init)
+        if hasattr(self.task, "initialize"):
+            self.task.initialize(examples.X, outputs)
+        self._learn(examples, sample_weight, init, start, None, checkpoint)
+        return self
+
+    def _partial_fit(self, X: Any, Y: Any, sample_weight: Any, init: Any) -> Self:
+        self._check()
+        examples = as_examples(X, Y)
+        outputs = self._outputs(examples, False)
+        first = not hasattr(self, "coef_")
+        if first and hasattr(self.task, "initialize"):
+            self.task.initialize(examples.X, outputs)
+        self._learn(examples, sample_weight, init, None, None if first else self.coef_, Checkpoint())
+        return self
+
+    def _outputs(self, examples: Any, whole: bool) -> Any:
+        """Return the outputs of examples, which are all there are or a part of a stream, having checked them."""
+        return examples.Y
 
     def _start(self, resume: Any, init: Any) -> OracleSolution | None:
         """Return what a fit goes on from, if anything."""

@@ -14,7 +14,7 @@ from ..prior import Prior
 from ..solve import as_threads
 from ..structured.base import Checkpoint
 from ..structured.constraints import as_feature
-from ..structured.examples import as_examples, as_sequence
+from ..structured.examples import as_sequence
 from .base import LatentEstimator
 from .mined import LatentProblem
 
@@ -193,17 +193,7 @@ class LatentSVM(ClassifierMixin, LatentEstimator):  # type: ignore[misc]
         -------
         self : LatentSVM
         """
-        self._check()
-        examples = as_examples(X, y)
-        labels = _labels(examples)
-        for sign, name in ((1, "positive"), (-1, "negative")):
-            if sign not in labels:
-                raise ValueError(f"there are no {name} examples: y must hold both -1 and 1")
-        start = self._start(resume, init)
-        if hasattr(self.task, "initialize"):
-            self.task.initialize(examples.X, labels)
-        self._learn(examples, sample_weight, init, start, None, Checkpoint(checkpoint, checkpoint_every))
-        return self
+        return self._fit(X, y, sample_weight, init, Checkpoint(checkpoint, checkpoint_every), resume)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, init: Any = None) -> Self:
         """Learn from a further part of a stream: what was learned before is the mean of the prior.
@@ -218,13 +208,14 @@ class LatentSVM(ClassifierMixin, LatentEstimator):  # type: ignore[misc]
         -------
         self : LatentSVM
         """
-        self._check()
-        examples = as_examples(X, y)
-        first = not hasattr(self, "coef_")
-        if first and hasattr(self.task, "initialize"):
-            self.task.initialize(examples.X, _labels(examples))
-        self._learn(examples, sample_weight, init, None, None if first else self.coef_, Checkpoint())
-        return self
+        return self._partial_fit(X, y, sample_weight, init)
+
+    def _outputs(self, examples: Any, whole: bool) -> Array:
+        labels = _labels(examples)
+        for sign, name in ((1, "positive"), (-1, "negative")):
+            if whole and sign not in labels:
+                raise ValueError(f"there are no {name} examples: y must hold both -1 and 1")
+        return labels
 
     def _problem(self, task: Any, examples: Any, cost: Array, learned: Array | None) -> LatentProblem:
         return LatentProblem(task, examples, _labels(examples), cost, self.prior, self.lower, self.upper, learned)

@@ -13,7 +13,7 @@ from ..prior import Prior
 from ..solve import as_threads
 from ..structured.base import Checkpoint
 from ..structured.estimator import check_rescaling
-from ..structured.examples import as_examples, as_sequence
+from ..structured.examples import as_sequence
 from .base import LatentEstimator
 from .completed import CompletedProblem
 
@@ -184,13 +184,7 @@ class LatentStructuredSVM(LatentEstimator):
         -------
         self : LatentStructuredSVM
         """
-        self._check()
-        examples = as_examples(X, Y)
-        start = self._start(resume, init)
-        if hasattr(self.task, "initialize"):
-            self.task.initialize(examples.X, examples.Y)
-        self._learn(examples, sample_weight, init, start, None, Checkpoint(checkpoint, checkpoint_every))
-        return self
+        return self._fit(X, Y, sample_weight, init, Checkpoint(checkpoint, checkpoint_every), resume)
 
     def partial_fit(self, X: Any, Y: Any = None, sample_weight: Any = None, *, init: Any = None) -> Self:
         """Learn from a further part of a stream: what was learned before is the mean of the prior.
@@ -205,13 +199,7 @@ class LatentStructuredSVM(LatentEstimator):
         -------
         self : LatentStructuredSVM
         """
-        self._check()
-        examples = as_examples(X, Y)
-        first = not hasattr(self, "coef_")
-        if first and hasattr(self.task, "initialize"):
-            self.task.initialize(examples.X, examples.Y)
-        self._learn(examples, sample_weight, init, None, None if first else self.coef_, Checkpoint())
-        return self
+        return self._partial_fit(X, Y, sample_weight, init)
 
     def _check(self) -> None:
         super()._check()

@@ -190,8 +190,8 @@ class Search:
         self.history, self.calls, self.pass_calls = [], 0, 0
         self.lower, self.turned = -np.inf, True
         self._bound()
-        asked = np.arange(len(self.gaps)) if problem.sequential else change.which
-        asked = asked[problem.cost[asked] > 0] if not problem.sequential else asked
+        paying = change.which[problem.cost[change.which] > 0]
+        asked = np.arange(len(self.gaps)) if problem.sequential else paying
         for k in range(0, len(asked), size := max(self.part, _ENOUGH)):
             part = asked[k : k + size]
             self.slack[part] = self._ask(self.w, part, self.working.pledged(part)).bound
