@@ -127,6 +127,7 @@ class LatentEstimator(OracleEstimator):
             lower_bound=last.lower_bound,
             upper_bound=last.upper_bound,
             status=rounds.ended,
+            certified=bool(np.isfinite(last.upper_bound)),
             n_iter=sum(record.n_iter for record in rounds.rounds),
             n_oracle_calls=sum(record.n_oracle_calls for record in rounds.rounds),
         )
