@@ -17,6 +17,7 @@ from ..structured.examples import Examples, Stream
 from ..structured.explore import Change
 from ..structured.oracle import TaskProblem
 from ..structured.prints import fingerprint, same_output
+from ..structured.problem import as_loss
 
 
 class Completed:
@@ -170,6 +171,16 @@ def _check_label(task: Any, h: Any, y: Any, i: int, who: str) -> None:
         )
 
 
+def _check_promise(task: Any, before: Any, h: Any, i: int) -> None:
+    """Refuse a loss that must not depend on which completion is true, but differs from 0 between two of an output."""
+    for true, other in ((before, h), (h, before)):
+        if (loss := as_loss(task.loss(true, other), f"example {i}: loss")) != 0:
+            raise OracleError(
+                f"example {i}: loss_ignores_latent promises that the loss does not depend on what is latent in the "
+                f"true output, but that of {other!r} is 0 where it is the true one, and {loss:.6g} where {true!r} is"
+            )
+
+
 def _shape(h: Any) -> str:
     if isinstance(h, np.generic):  # what arrays hold is as good as Python's own numbers
         h = h.item()
@@ -191,6 +202,7 @@ def _move(some: list[tuple[int, Any, Any, Any]], task: Any) -> list[Feature | No
         if not getattr(task, "loss_ignores_latent", False):
             moves.append(None)
             continue
+        _check_promise(task, before, h, i)
         own, other = (
             as_feature(task.joint_feature(x, each), f"example {i}: joint_feature", width) for each in (h, before)
         )
