@@ -20,6 +20,7 @@ from ..structured.oracle import OfTask
 from ..structured.prints import fingerprint, settings_of
 
 _SLACKS = 8  # of a negative whose violations have slacks of their own: those that fall on the same are added up
+_FEATURES = 10  # inputs whose features tell whether the task is still the same
 
 
 class Window(NamedTuple):
@@ -70,12 +71,17 @@ class LatentProblem(OfTask):
 
     def prints(self) -> Array:
         """Return a fingerprint of every example: its input, its label, and its completion."""
-        common = fingerprint(settings_of(self.task), self.every)
+        common = fingerprint(settings_of(self.task), self.every, self._some_features())
         prints = np.empty(self.n_examples, dtype=np.uint64)
         for part in _parts(np.arange(self.n_examples)):
             for i, x in zip(part, self.truth.read(part)[0], strict=True):
                 prints[i] = fingerprint(common, x, int(self.labels[i]), *(self._features[i] or ()))
         return prints
+
+    def _some_features(self) -> list[Feature]:
+        """Return joint features of the first inputs: a task may make them by more than its parameters."""
+        X, _ = self.truth.read(np.arange(min(self.n_examples, _FEATURES)))
+        return [one.feature for [one] in _look(list(enumerate(X)), self.task, np.zeros(self.n_weights), False)]
 
     def given(self, completions: Any, name: str) -> Self:
         """Return the problem with completions of the positives that the user or the task gives."""
