@@ -233,7 +233,12 @@ def _look(some: list[tuple[int, Any]], task: Any, w: Array, every: bool) -> list
                 raise OracleError(f"example {i}: violations must yield (key, features), got {one!r}")
             name = f"example {i}: the features of violation {one[0]!r}"
             feature = as_feature(one[1], name, None if size is None else int(size))
-            if windows.setdefault(fingerprint(one[0]), window := Window(one[0], feature)) is not window:
+            if (key := fingerprint(one[0])) != fingerprint(one[0]):
+                raise OracleError(
+                    f"example {i}: the key {one[0]!r} of a violation cannot be known again: use numbers, strings or "
+                    "tuples of these, the same for a violation whatever the weights"
+                )
+            if windows.setdefault(key, window := Window(one[0], feature)) is not window:
                 raise OracleError(f"example {i}: violations yields {one[0]!r} twice: each needs a key of its own")
         answers.append(list(windows.values()))
     return answers
