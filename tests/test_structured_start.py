@@ -121,7 +121,7 @@ def test_a_task_that_counts_its_calls_still_starts_warm():
     assert model.fit(X, Y).n_oracle_calls_ == len(X)
 
 
-@pytest.mark.parametrize("calls", [5, 40, 80])
+@pytest.mark.parametrize("calls", [15, 40, 80])
 def test_a_failure_keeps_the_state(calls):
     model = model_of(Fails(calls), tol=1e-6)
     with pytest.raises(
