@@ -240,7 +240,7 @@ def test_labels_come_back_as_they_were(tmp_path, labels):
 
 
 def test_a_model_that_failed_can_be_saved(tmp_path):
-    model = model_of(Fails(5))
+    model = model_of(Fails(15))
     with pytest.raises(OracleError):
         model.fit(X, Y)
     model.save(tmp_path / "model")
