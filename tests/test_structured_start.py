@@ -121,7 +121,7 @@ def test_a_task_that_counts_its_calls_still_starts_warm():
     assert model.fit(X, Y).n_oracle_calls_ == len(X)
 
 
-@pytest.mark.parametrize("calls", [5, 40, 80])
+@pytest.mark.parametrize("calls", [15, 40, 80])
 def test_a_failure_keeps_the_state(calls):
     model = model_of(Fails(calls), tol=1e-6)
     with pytest.raises(
@@ -240,7 +240,7 @@ def test_labels_come_back_as_they_were(tmp_path, labels):
 
 
 def test_a_model_that_failed_can_be_saved(tmp_path):
-    model = model_of(Fails(5))
+    model = model_of(Fails(15))
     with pytest.raises(OracleError):
         model.fit(X, Y)
     model.save(tmp_path / "model")

@@ -108,10 +108,11 @@ class LatentEstimator(OracleEstimator):
                         return self._run(search, checkpoint, title)
 
                     title = "" if once or self.n_init == 1 else f"start {nth + 1}, "
+                    every = _best(every)  # what the others hold is not needed any more
                     every.append(Alternation(first, search, run, int(self.max_rounds), self.round_tol, title))
                     every[-1].run()
         finally:  # what was learned before an error or Ctrl-C is worth keeping
-            best = min((rounds for rounds in every if rounds.rounds), key=lambda r: r.objective, default=None)
+            best = next(iter(_best(every)), None)
             if best is not None:
                 self._take(best, task)
                 if best is not every[-1]:  # which has left its own checkpoint
@@ -152,6 +153,7 @@ class LatentEstimator(OracleEstimator):
             lower_bound=last.lower_bound,
             upper_bound=last.upper_bound,
             status=rounds.ended,
+            certified=bool(np.isfinite(last.upper_bound)),
             n_iter=sum(record.n_iter for record in rounds.rounds),
             n_oracle_calls=sum(record.n_oracle_calls for record in rounds.rounds),
         )
@@ -172,3 +174,8 @@ class LatentEstimator(OracleEstimator):
                 ConvergenceWarning,
                 stacklevel=4,
             )
+
+
+def _best(every: list[Alternation]) -> list[Alternation]:
+    """Return the one with the least objective, if any has come to one."""
+    return sorted((rounds for rounds in every if rounds.rounds), key=lambda rounds: rounds.objective)[:1]

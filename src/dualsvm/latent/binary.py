@@ -39,7 +39,9 @@ class LatentSVM(ClassifierMixin, LatentEstimator):  # type: ignore[misc]
         is a better beginning than random weights, ``init_latent(X, y)`` or ``init_latent(X, y, random_state=...)``
         returns a z for every positive, and anything for negatives. Where a negative holds many examples, as an image
         many windows, ``violations(x, w)`` yields all those with 1 + w.phi > 0 as (key, features); each then has a
-        slack of its own. There is no intercept: a feature that is always 1 makes one. `check_task` checks all this.
+        slack of its own, which is known by its key: that must be the same at all weights, such as the place of a
+        window, not its rank among those found. There is no intercept: a feature that is always 1 makes one.
+        `check_task` checks all this.
     C : float, default 1.0
         Cost of a slack; larger means less regularisation.
     prior : Prior, default None

@@ -17,6 +17,7 @@ from ..structured.examples import Examples, Stream
 from ..structured.explore import Change
 from ..structured.oracle import TaskProblem
 from ..structured.prints import fingerprint, same_output
+from ..structured.problem import as_loss
 
 
 class Completed:
@@ -73,10 +74,14 @@ class CompletedProblem(TaskProblem):
             ) from None
         if len(some) != self.n_examples:
             raise ValueError(f"{name} must complete all {self.n_examples} examples, got {len(some)} completions")
+        return self._begun(some, name)
+
+    def _begun(self, completions: list[Any], who: str) -> Self:
+        """Return the problem with completions to begin with, which must be of the true outputs."""
         for part in self._parts():
             for i, y in zip(part, self.truth.read(part)[1], strict=True):
-                _check_label(self.task, some[i], y, int(i), name)
-        return self._with(some)
+                _check_label(self.task, completions[i], y, int(i), who)
+        return self._with(completions)
 
     def _with(self, completions: list[Any]) -> Self:
         other = copy.copy(self)
@@ -90,9 +95,9 @@ class CompletedProblem(TaskProblem):
             some = self.task.batch_latent(self.truth.X, self.truth.Y, w, crew.threads)
         else:
             some = [h for part in self._parts() for h in self._complete(part, w, crew)]
-        after = self._with(some)
         if not self.completions:
-            return after, Change(np.arange(self.n_examples), [None] * self.n_examples)
+            return self._begun(some, "latent"), Change(np.arange(self.n_examples), [None] * self.n_examples)
+        after = self._with(some)
         pairs = zip(some, self.completions, strict=True)
         which = np.array([i for i, pair in enumerate(pairs) if not _equal(*pair)], dtype=np.int64)
         return after, Change(which, after._moves(self, which, crew), self.rescaling == "slack")
@@ -154,11 +159,26 @@ def _check_shape(before: Any, now: Any, i: int) -> None:
 
 def _check_label(task: Any, h: Any, y: Any, i: int, who: str) -> None:
     """Refuse a completion that is not one of an output."""
-    label = task.label_from_latent(h)
+    try:
+        label = task.label_from_latent(h)
+    except Exception as error:
+        raise OracleError(
+            f"example {i}: {who} gives {h!r}, and label_from_latent fails on it: {type(error).__name__}: {error}"
+        ) from error
     if not same_output(label, y):
         raise OracleError(
             f"example {i}: {who} gives {h!r}, which completes {label!r} by label_from_latent, but the output is {y!r}"
         )
+
+
+def _check_promise(task: Any, before: Any, h: Any, i: int) -> None:
+    """Refuse a loss that must not depend on which completion is true, but differs from 0 between two of an output."""
+    for true, other in ((before, h), (h, before)):
+        if (loss := as_loss(task.loss(true, other), f"example {i}: loss")) != 0:
+            raise OracleError(
+                f"example {i}: loss_ignores_latent promises that the loss does not depend on what is latent in the "
+                f"true output, but that of {other!r} is 0 where it is the true one, and {loss:.6g} where {true!r} is"
+            )
 
 
 def _shape(h: Any) -> str:
@@ -182,6 +202,7 @@ def _move(some: list[tuple[int, Any, Any, Any]], task: Any) -> list[Feature | No
         if not getattr(task, "loss_ignores_latent", False):
             moves.append(None)
             continue
+        _check_promise(task, before, h, i)
         own, other = (
             as_feature(task.joint_feature(x, each), f"example {i}: joint_feature", width) for each in (h, before)
         )

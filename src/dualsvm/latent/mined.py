@@ -20,6 +20,7 @@ from ..structured.oracle import OfTask
 from ..structured.prints import fingerprint, settings_of
 
 _SLACKS = 8  # of a negative whose violations have slacks of their own: those that fall on the same are added up
+_FEATURES = 10  # inputs whose features tell whether the task is still the same
 
 
 class Window(NamedTuple):
@@ -70,12 +71,17 @@ class LatentProblem(OfTask):
 
     def prints(self) -> Array:
         """Return a fingerprint of every example: its input, its label, and its completion."""
-        common = fingerprint(settings_of(self.task), self.every)
+        common = fingerprint(settings_of(self.task), self.every, self._some_features())
         prints = np.empty(self.n_examples, dtype=np.uint64)
         for part in _parts(np.arange(self.n_examples)):
             for i, x in zip(part, self.truth.read(part)[0], strict=True):
                 prints[i] = fingerprint(common, x, int(self.labels[i]), *(self._features[i] or ()))
         return prints
+
+    def _some_features(self) -> list[Feature]:
+        """Return joint features of the first inputs: a task may make them by more than its parameters."""
+        X, _ = self.truth.read(np.arange(min(self.n_examples, _FEATURES)))
+        return [one.feature for [one] in _look(list(enumerate(X)), self.task, np.zeros(self.n_weights), False)]
 
     def given(self, completions: Any, name: str) -> Self:
         """Return the problem with completions of the positives that the user or the task gives."""
@@ -227,7 +233,12 @@ def _look(some: list[tuple[int, Any]], task: Any, w: Array, every: bool) -> list
                 raise OracleError(f"example {i}: violations must yield (key, features), got {one!r}")
             name = f"example {i}: the features of violation {one[0]!r}"
             feature = as_feature(one[1], name, None if size is None else int(size))
-            if windows.setdefault(fingerprint(one[0]), window := Window(one[0], feature)) is not window:
+            if (key := fingerprint(one[0])) != fingerprint(one[0]):
+                raise OracleError(
+                    f"example {i}: the key {one[0]!r} of a violation cannot be known again: use numbers, strings or "
+                    "tuples of these, the same for a violation whatever the weights"
+                )
+            if windows.setdefault(key, window := Window(one[0], feature)) is not window:
                 raise OracleError(f"example {i}: violations yields {one[0]!r} twice: each needs a key of its own")
         answers.append(list(windows.values()))
     return answers

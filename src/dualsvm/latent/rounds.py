@@ -31,7 +31,7 @@ class Completing(Protocol):
 
 
 class Alternation:
-    """Rounds from one beginning; whenever they end, be it by an error, `w` and `rounds` are the best that is known.
+    """Rounds from one beginning; whenever they end, be it by an error, `rounds` and the search hold the best known.
 
     Parameters
     ----------
@@ -139,8 +139,8 @@ class Alternation:
         if np.isfinite(before) and objective > before + _ROUNDING * abs(before):
             warnings.warn(
                 f"after round {len(self.rounds)} the best completions raise the objective from {before:.6g} to "
-                f"{objective:.6g}: the loss depends on latent values of the true output, and rounds might go on for "
-                "ever; the weights and completions of this round are kept",
+                f"{objective:.6g}: they are not the best, or the loss depends on latent values of the true output; "
+                "rounds might go on for ever, and the weights and completions of this round are kept",
                 stacklevel=2,
             )
             return "rejected"

@@ -105,11 +105,16 @@ class TaskProblem(OfTask):
         return prints
 
     def _some_losses(self) -> list[float | None]:
-        """Return losses among the first outputs: a task may take them from more than its parameters."""
-        _, Y = self.examples.read(np.arange(min(self.n_examples, _LOSSES)))
+        """Return losses of the first outputs, among them and the largest: a task may take them from elsewhere."""
+        X, Y = self.examples.read(np.arange(min(self.n_examples, _LOSSES)))
+        zero = np.zeros(self.n_weights)  # where the worst output is that of the largest loss
         losses: list[float | None] = []
-        for y in Y:
-            for h in Y:
+        for x, y in zip(X, Y, strict=True):
+            try:
+                worst = [self.task.loss_augmented_inference(x, y, zero)]
+            except Exception:  # of a task that fails, which the search will tell
+                worst = []
+            for h in [*Y, *worst]:
                 try:
                     losses.append(float(self.task.loss(y, h)))
                 except Exception:  # an output that is none for this input
