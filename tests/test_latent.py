@@ -40,12 +40,32 @@ def make(task=None, **more):
     return LatentStructuredSVM(task or Types(), **more)
 
 
+def promised(kind):
+    """The same task, which says that constraints may move with completions, rather than be found anew."""
+    return type(kind.__name__, (kind,), {"loss_ignores_latent": True})()
+
+
+moving = pytest.mark.parametrize("made", [lambda kind: kind(), promised], ids=["forgotten", "moved"])
+
+
+@moving
 @pytest.mark.parametrize("feature", FEATURES)
-def test_every_round_encloses_the_reference_optimum(feature):
+def test_every_round_encloses_the_reference_optimum(feature, made):
     terms = said(feature, Types().size_joint_feature)
     problem = Structural(Types(), X, Y, C, **terms)
-    model = assert_rounds(problem, lambda **more: make(**parameters(terms), **more), INIT, X, Y)
+    model = assert_rounds(problem, lambda **more: make(made(Types), **parameters(terms), **more), INIT, X, Y)
     assert model.n_rounds_ > 1
+
+
+@moving
+@pytest.mark.parametrize("seed", range(3))
+def test_rounds_in_little_memory(seed, made):
+    """Where constraints are merged before they move."""
+    inputs, labels = types_data(60, seed=seed)
+    init = some_types(Types(), inputs, labels, seed=seed)
+    tiny = {"cache_mb": 0.01, "prune_after": 1, "tol": 1e-2}
+    problem = Structural(Types(), inputs, labels, C)
+    assert_rounds(problem, lambda **more: make(made(Types), **tiny, **more), init, inputs, labels)
 
 
 def test_sample_weight():
@@ -53,13 +73,13 @@ def test_sample_weight():
     assert_rounds(Structural(Types(), X, Y, C * weight), make, INIT, X, Y, weight)
 
 
-@pytest.mark.parametrize("feature", ["plain", "prior with bounds"])
-def test_slack_rescaling_with_an_exact_search(feature):
+@moving
+@pytest.mark.parametrize("feature", ["plain", "covariance", "prior with bounds"])
+def test_slack_rescaling_with_an_exact_search(feature, made):
     terms = said(feature, Types().size_joint_feature)
     problem = Structural(ExactSlack(), X, Y, C, "slack", **terms)
-    assert_rounds(
-        problem, lambda **more: make(ExactSlack(), rescaling="slack", **parameters(terms), **more), INIT, X, Y
-    )
+    settings = {"rescaling": "slack"} | parameters(terms)
+    assert_rounds(problem, lambda **more: make(made(ExactSlack), **settings, **more), INIT, X, Y)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # the bounds of the search are loose

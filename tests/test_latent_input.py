@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from dualsvm import LatentStructuredSVM, LatentSVM, OracleError, Prior
+from dualsvm.tasks import MultipleInstance
 
 from .latent import Places, Types, Windows, places_data, some_places, some_types, types_data
 from .structured import Pairs
@@ -462,3 +463,67 @@ def test_a_failure_before_anything_was_learned_leaves_nothing(kind):
         model.fit(*DATA[kind], init=INIT[kind][:-1])
     with pytest.raises(ValueError, match="not fitted"):
         model.predict(DATA[kind][0])
+
+
+class Muddled(Types):
+    """Completes by the other output."""
+
+    def latent(self, x, y, w):
+        return -y, 0
+
+
+def test_a_completion_of_another_output():
+    with pytest.raises(OracleError, match=r"example 0: latent gives .*, which completes -?1 by label_from_latent"):
+        fit(Muddled())
+    with pytest.raises(OracleError, match=r"example \d+: latent gives .*, but the output is"):
+        fit(Muddled(), init=INIT[Types])
+    wrong_way = [(-y, t) for y, t in INIT[Types]]
+    with pytest.raises(OracleError, match="example 0: init gives"):
+        fit(Types(), init=wrong_way)
+    with pytest.raises(OracleError, match=r"example 0: init gives .*, and label_from_latent fails on it"):
+        fit(Types(), init=DATA[Types][1])
+
+
+class Boasting(Types):
+    """Promises what it does not keep."""
+
+    loss_ignores_latent = True
+
+    def loss(self, h_true, h):
+        return float(h_true != h)
+
+
+def test_a_promise_that_is_not_kept():
+    with pytest.raises(OracleError, match="loss_ignores_latent promises that the loss does not depend on"):
+        fit(Boasting(), init=INIT[Types])
+
+
+class Secret(Windows):
+    """Has keys that nobody knows again."""
+
+    def violations(self, x, w):
+        return [(lambda key=key: key, features) for key, features in super().violations(x, w)]
+
+
+def test_keys_that_cannot_be_known_again():
+    with pytest.raises(OracleError, match="of a violation cannot be known again: use numbers, strings or"):
+        fit(Secret(), init=INIT[Windows])
+
+
+class Endless:
+    """A sequence that does not say where it ends, but by its length."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def __len__(self):
+        return len(self.values)
+
+    def __getitem__(self, i):
+        return self.values[i % len(self.values)]
+
+
+def test_a_sequence_that_ends_by_its_length_only():
+    bags = [np.ones((2, 3)) * y for y in (1, -1, 1, -1)]
+    lazy = LatentSVM(MultipleInstance(), random_state=0).fit(Endless(bags), [1, -1, 1, -1])
+    assert lazy.objective_ == LatentSVM(MultipleInstance(), random_state=0).fit(bags, [1, -1, 1, -1]).objective_

@@ -32,7 +32,7 @@ class LatentEstimator(OracleEstimator):
         super()._check()
         for name in ("max_rounds", "n_init"):
             value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or value < 1:
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
                 raise ValueError(f"{name} must be a positive integer, got {value!r}")
         if as_number(self.round_tol, "round_tol") < 0:
             raise ValueError(f"round_tol must not be negative, got {self.round_tol}")

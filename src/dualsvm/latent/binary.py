@@ -66,7 +66,8 @@ class LatentSVM(ClassifierMixin, LatentEstimator):  # type: ignore[misc]
     prune_after, random_state, n_jobs, verbose
         As in `StructuredSVM`, for the convex problem of every round.
     warm_start : bool, default False
-        Whether a fit begins with what is best at the weights of the last.
+        Whether a fit begins with what is best at the weights of the last, and with its constraints where examples,
+        their completions and the parameters of the task are the same.
 
     Attributes
     ----------
@@ -77,7 +78,7 @@ class LatentSVM(ClassifierMixin, LatentEstimator):  # type: ignore[misc]
     latent_ : list
         The latent values of the positives that are best at these weights, None for negatives. Files do not hold them.
     objective_ : float
-        The objective at the weights.
+        The objective at the weights; after an error or Ctrl-C, no less than it.
     n_rounds_ : int
         Number of rounds.
     history_ : list of Round
@@ -174,8 +175,9 @@ class LatentSVM(ClassifierMixin, LatentEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : sequence
-            Inputs; a lazy sequence, which loads an input when it is asked for, is never held as a whole. Or, with y
-            None, pairs (x, y) that can be iterated over again and again, which are read in their order.
+            Inputs; a lazy sequence, which loads an input when it is asked for, is never held as a whole, but for the
+            first completions of ready-made tasks, if `init` is not given. Or, with y None, pairs (x, y) that can be
+            iterated over again and again, which are read in their order.
         y : array-like of shape (n_examples,), default None
             Classes, -1 and 1.
         sample_weight : array-like of shape (n_examples,), default None
@@ -293,7 +295,8 @@ def _labels(examples: Any) -> Array:
         labels = np.array(given, dtype=np.float64)
     except (TypeError, ValueError):
         labels = np.full(len(given), np.nan)
-    if labels.shape != (examples.n,) or not np.isin(labels, (-1, 1)).all():
+    words = any(isinstance(label, str) for label in given)
+    if labels.shape != (examples.n,) or words or not np.isin(labels, (-1, 1)).all():
         wrong = next((label for label in given if not np.ndim(label) and label not in (-1, 1)), np.shape(labels))
         raise ValueError(f"y must hold the classes -1 and 1, one for every example, got {wrong!r}")
     return labels.astype(np.int64)

@@ -62,7 +62,8 @@ class LatentStructuredSVM(LatentEstimator):
     max_iter, cache_mb, prune_after, random_state, n_jobs, verbose
         As in `StructuredSVM`, for the convex problem of every round.
     warm_start : bool, default False
-        Whether a fit begins with what is best at the weights of the last.
+        Whether a fit begins with what is best at the weights of the last, and with its constraints where examples,
+        their completions and the parameters of the task are the same.
 
     Attributes
     ----------
@@ -71,7 +72,7 @@ class LatentStructuredSVM(LatentEstimator):
     latent_ : list
         The completions of the training outputs that are best at these weights. Files do not hold them.
     objective_ : float
-        The objective at the weights.
+        The objective at the weights; after an error or Ctrl-C, no less than it.
     n_rounds_ : int
         Number of rounds.
     history_ : list of Round
@@ -164,8 +165,9 @@ class LatentStructuredSVM(LatentEstimator):
         Parameters
         ----------
         X : sequence
-            Inputs; a lazy sequence, which loads an input when it is asked for, is never held as a whole. Or, with Y
-            None, pairs (x, y) that can be iterated over again and again, which are read in their order.
+            Inputs; a lazy sequence, which loads an input when it is asked for, is never held as a whole, but for the
+            first completions of ready-made tasks, if `init` is not given. Or, with Y None, pairs (x, y) that can be
+            iterated over again and again, which are read in their order.
         Y : sequence, default None
             Outputs.
         sample_weight : array-like of shape (n_examples,), default None

@@ -24,6 +24,22 @@ class SparseRows:
         return self.matrix[[i]]
 
 
+class Finite:
+    """A sequence with a length and elements only, to iterate over: it need not say where it ends otherwise."""
+
+    def __init__(self, values: Any) -> None:
+        self.values = values
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, i: int) -> Any:
+        return self.values[i]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self.values[i] for i in range(len(self.values)))
+
+
 def as_sequence(X: Any) -> Any:
     """Return inputs as a sequence; a sparse matrix, which says nothing of its length, by its rows."""
     return SparseRows(X) if sp.issparse(X) and X.ndim == 2 else X
@@ -45,7 +61,8 @@ class Examples:
                     f"{name} must be a sequence, with a length and elements, got {type(part).__name__}; "
                     "pairs (x, y) that can be iterated over again and again are given as fit(pairs)"
                 )
-        self.X, self.Y, self.n = X, Y, len(self._inputs)
+        self.X, self.Y = (part if hasattr(part, "__iter__") or sp.issparse(part) else Finite(part) for part in (X, Y))
+        self.n = len(self._inputs)
         if self.n != len(Y):
             raise ValueError(f"X and Y must have the same length, got {self.n} and {len(Y)}")
         if self.n == 0:
