@@ -19,7 +19,7 @@ from .base import LatentEstimator
 from .mined import LatentProblem
 
 
-class LatentSVM(ClassifierMixin, LatentEstimator):  # type: ignore[misc]
+class LatentSVM(ClassifierMixin, LatentEstimator):
     """Two classes with latent values, such as where in an image an object is: the best one counts.
 
     The score of an input is max over z of w.phi(x, z), and its sign the class. The objective, over the weights w, is

@@ -13,7 +13,7 @@ from ..prior import Prior
 from ..structured.base import PART
 from ..structured.constraints import Feature, OracleError, as_feature, difference
 from ..structured.crew import Crew
-from ..structured.examples import Examples, Stream
+from ..structured.examples import Readable
 from ..structured.explore import Change
 from ..structured.oracle import TaskProblem
 from ..structured.prints import fingerprint, same_output
@@ -23,7 +23,7 @@ from ..structured.problem import as_loss
 class Completed:
     """Examples with completed outputs in place of the true ones."""
 
-    def __init__(self, truth: Examples | Stream, completions: list[Any]) -> None:
+    def __init__(self, truth: Readable, completions: list[Any]) -> None:
         self.truth, self.Y = truth, completions
         self.X, self.n, self.sequential, self.held = truth.X, truth.n, truth.sequential, truth.held
 
@@ -38,7 +38,7 @@ class CompletedProblem(TaskProblem):
     def __init__(
         self,
         task: Any,
-        truth: Examples | Stream,
+        truth: Readable,
         rescaling: str,
         cost: ArrayLike,
         prior: Prior | None,
@@ -47,7 +47,7 @@ class CompletedProblem(TaskProblem):
         learned: Array | None = None,
     ) -> None:
         self.truth, self.n_completed = truth, truth.n
-        super().__init__(task, Completed(truth, []), rescaling, cost, prior, lower, upper, learned)  # type: ignore[arg-type]
+        super().__init__(task, Completed(truth, []), rescaling, cost, prior, lower, upper, learned)
 
     def _look(self) -> None:
         if self.completions:
@@ -61,7 +61,7 @@ class CompletedProblem(TaskProblem):
     @property
     def completions(self) -> list[Any]:
         """The completed outputs; none before the first completion."""
-        completions: list[Any] = self.examples.Y  # type: ignore[assignment]
+        completions: list[Any] = self.examples.Y
         return completions
 
     def given(self, completions: Any, name: str) -> Self:
@@ -85,7 +85,7 @@ class CompletedProblem(TaskProblem):
 
     def _with(self, completions: list[Any]) -> Self:
         other = copy.copy(self)
-        other.examples = Completed(self.truth, completions)  # type: ignore[assignment]
+        other.examples = Completed(self.truth, completions)
         other._look()
         return other
 

@@ -14,7 +14,7 @@ from ..prior import Prior
 from ..structured.base import PART
 from ..structured.constraints import Answer, Feature, Found, OracleError, as_feature, collect, difference, total
 from ..structured.crew import Crew
-from ..structured.examples import Examples, Stream
+from ..structured.examples import Readable
 from ..structured.explore import Change
 from ..structured.oracle import OfTask
 from ..structured.prints import fingerprint, settings_of
@@ -45,7 +45,7 @@ class LatentProblem(OfTask):
     def __init__(
         self,
         task: Any,
-        truth: Examples | Stream,
+        truth: Readable,
         labels: Array,
         cost: ArrayLike,
         prior: Prior | None,

@@ -4,11 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
 
 import scipy.sparse as sp
 
 from ..checks import Array
+
+
+class Readable(Protocol):
+    """Inputs and outputs of examples, to be read in parts: in their order only, if they are `sequential`.
+
+    `held` tells whether they lie in memory, so that they may be looked at once and for all.
+    """
+
+    X: Any
+    Y: Any
+    n: int
+    sequential: bool
+    held: bool
+
+    def read(self, which: Array) -> tuple[list[Any], list[Any]]:
+        """Return the inputs and outputs of some examples."""
 
 
 class SparseRows:
@@ -46,10 +62,7 @@ def as_sequence(X: Any) -> Any:
 
 
 class Examples:
-    """Inputs and outputs that can be read in any order.
-
-    `held` tells whether they lie in memory, so that they may be looked at once and for all.
-    """
+    """Inputs and outputs that can be read in any order."""
 
     sequential = False
 

@@ -11,7 +11,7 @@ from ..checks import Array
 from ..prior import Prior
 from .constraints import Answer, Feature, Found, OracleError, as_feature, collect, difference
 from .crew import Crew
-from .examples import Examples, Stream
+from .examples import Readable
 from .prints import fingerprint, settings_of
 from .problem import Searched, Shape, as_loss
 
@@ -73,7 +73,7 @@ class TaskProblem(OfTask):
     def __init__(
         self,
         task: Any,
-        examples: Examples | Stream,
+        examples: Readable,
         rescaling: str,
         cost: ArrayLike,
         prior: Prior | None,
