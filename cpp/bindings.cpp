@@ -206,4 +206,5 @@ NB_MODULE(_core, m) {
         });
 
     bind_structured(m);
+    bind_text(m);
 }
