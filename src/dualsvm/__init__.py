@@ -3,6 +3,7 @@
 from importlib.metadata import version
 
 from . import tasks
+from .data import Chunk, Dataset, open_dataset
 from .linear import SVMClassifier, SVMRanker, SVMRegressor, c_path
 from .load import load
 from .prior import Prior
@@ -14,6 +15,8 @@ from .structured import OracleError, OracleProblem, OracleSolution, StructuredSV
 __version__ = version("dualsvm")
 __all__ = [
     "Certificate",
+    "Chunk",
+    "Dataset",
     "OracleError",
     "OracleProblem",
     "OracleSolution",
@@ -28,6 +31,7 @@ __all__ = [
     "c_path",
     "check_task",
     "load",
+    "open_dataset",
     "solve",
     "tasks",
 ]
