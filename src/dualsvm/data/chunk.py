@@ -97,8 +97,10 @@ class Part:
 
 
 def csr(values: Array, indices: Array, indptr: Array, width: int) -> Any:
-    """Return a CSR array of these parts, which are known to be sound."""
-    return sp.csr_array((values, indices, indptr), shape=(len(indptr) - 1, width))
+    """Return a CSR array of these parts; they are put in place, as scipy would copy pieces of larger arrays."""
+    X = sp.csr_array((len(indptr) - 1, width), dtype=values.dtype)
+    X.data, X.indices, X.indptr = values, indices, indptr
+    return X
 
 
 def between(X: Any, start: int, stop: int) -> Any:

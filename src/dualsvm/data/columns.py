@@ -34,8 +34,8 @@ class Columns:
             chosen = [column for column in self._names if column not in special]
         else:
             chosen = [features] if isinstance(features, str) else list(features)
-            for column in chosen:
-                self._one(column, "features")
+        for column in chosen:
+            self._one(column, "features")
         if not chosen:
             raise ValueError(f"{name} has no columns left for features: its columns are {_listed(self._names)}")
         self.features = chosen

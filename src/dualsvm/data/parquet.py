@@ -32,6 +32,7 @@ class GroupFile(Protocol):
 
 class _Parquet:
     def __init__(self, path: Path, threads: int) -> None:
+        pyarrow()
         import pyarrow.parquet as pq
 
         self._file = pq.ParquetFile(path)
