@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <charconv>
 #include <cstdint>
 #include <cstring>
@@ -22,21 +23,39 @@ enum class Reading : int { number, none, overflow };
 inline constexpr double kTens[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                    1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
-/// Whether eight bytes are digits, and the number that they make: sums of pairs, of fours, of all eight.
-inline bool eight_digits(const char* p, std::uint64_t& value) {
+/// 10^0 .. 10^8, to append digits.
+inline constexpr std::uint64_t kShift[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
+
+/// How many of the next eight bytes are digits before another byte comes, and the number that they make. Without a
+/// loop, whose end nobody could foretell: the digits are moved to the end of the word, behind zeros, and summed in
+/// pairs, in fours and in eights.
+inline int leading_digits(const char* p, std::uint64_t& number) {
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     std::uint64_t bytes;
     std::memcpy(&bytes, p, sizeof bytes);
-    const std::uint64_t above = bytes + 0x4646464646464646u, below = bytes - 0x3030303030303030u;
-    if ((above | below) & 0x8080808080808080u) return false;
-    bytes = below * 10 + (below >> 8);
+    bytes ^= 0x3030303030303030u;
+    const std::uint64_t others = ((bytes + 0x7676767676767676u) | bytes) & 0x8080808080808080u;
+    const int n = others == 0 ? 8 : std::countr_zero(others) >> 3;
+    if (n == 0) return number = 0, 0;
+    bytes <<= 64 - 8 * n;
+    bytes = bytes * 10 + (bytes >> 8);
     const std::uint64_t mask = 0x000000ff000000ffu;
-    value = ((bytes & mask) * 0x000f424000000064u + ((bytes >> 16) & mask) * 0x0000271000000001u) >> 32;
-    return true;
+    number = ((bytes & mask) * 0x000f424000000064u + ((bytes >> 16) & mask) * 0x0000271000000001u) >> 32;
+    return n;
 #else
-    (void)p, (void)value;
-    return false;
+    int n = 0;
+    for (number = 0; n < 8 && is_digit(p[n]); ++n) number = 10 * number + std::uint64_t(p[n] - '0');
+    return n;
 #endif
+}
+
+/// Appends all digits that follow to m, and moves `p` behind them. More than 19 make m wrap around.
+inline void append_digits(const char*& p, std::uint64_t& m) {
+    std::uint64_t more;
+    for (int n = 8; n == 8; p += n) {
+        n = leading_digits(p, more);
+        m = m * kShift[n] + more;
+    }
 }
 
 /// The double nearest to the digits from `first` to `last`, whose magnitude is about 10^magnitude.
@@ -61,13 +80,15 @@ inline Reading read_number(const char*& p, double& x) {
     const bool negative = *at == '-';
     at += negative || *at == '+';
     const char* const first = at;
-    std::uint64_t m = 0, eight;
-    while (is_digit(*at)) m = 10 * m + std::uint64_t(*at++ - '0');
-    std::int64_t whole = at - first, digits = whole, exponent = 0;
+    std::uint64_t m = 0;
+    if (is_digit(*at) && !is_digit(at[1]))
+        m = std::uint64_t(*at++ - '0');
+    else
+        append_digits(at, m);
+    std::int64_t digits = at - first, exponent = 0;
     if (*at == '.') {
         const char* const point = ++at;
-        while (eight_digits(at, eight)) m = 100000000 * m + eight, at += 8;
-        while (is_digit(*at)) m = 10 * m + std::uint64_t(*at++ - '0');
+        append_digits(at, m);
         exponent = point - at;
         digits -= exponent;
     }

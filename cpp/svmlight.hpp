@@ -24,7 +24,7 @@ enum class Fault : int {
     not_finite,  // a number beyond 1e150, or beyond what float32 holds
     zero,        // index 0, though indices begin at 1
     width,       // an index beyond the declared width
-    index,       // an index that no int32 holds
+    index,       // an index of more than 18 digits
     repeated,    // the index before once more
     order,       // an index smaller than the one before
     query,       // no integer behind qid:
@@ -113,14 +113,14 @@ Fault read_line(const char*& p, Part<T>& part, const Options& options, std::int6
     }
 
     std::int64_t last = -1;
-    const std::int64_t most = std::min(options.base + options.width - 1, std::int64_t(0x7ffffffe) + options.base);
+    const std::int64_t most = options.base + options.width - 1;
     T* value = part.value + entries;
     std::int32_t* column = part.column + entries;
     while (!is_end(p)) {
         before = p;
         if (!is_digit(*p)) return Fault::token;
         std::uint64_t index = 0;
-        while (is_digit(*p)) index = 10 * index + std::uint64_t(*p++ - '0');
+        append_digits(p, index);
         if (*p != ':') return p = before, Fault::token;
         if (p - before > 18) return p = before, Fault::index;
         const char* const number = ++p;
@@ -131,7 +131,7 @@ Fault read_line(const char*& p, Part<T>& part, const Options& options, std::int6
         if (i <= last || i < options.base || i > most) {
             p = before;
             if (i < options.base) return Fault::zero;
-            if (i > most) return i >= options.base + options.width ? Fault::width : Fault::index;
+            if (i > most) return Fault::width;
             return i == last ? Fault::repeated : Fault::order;
         }
         if (!fits<T>(x)) return p = number, Fault::not_finite;

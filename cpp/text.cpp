@@ -47,7 +47,7 @@ void bind_text(nb::module_& m) {
         expect(size >= 0 && size + 8 <= std::int64_t(text.size()), "eight bytes must follow the text");
         expect(size < (std::int64_t(1) << 31), "a block of text must be smaller than 2 GB");
         expect(size == 0 || text.data()[size - 1] == '\n', "the text must end with a line");
-        expect((base == 0 || base == 1) && width >= 0 && width <= 0x7fffffff, "indices out of range");
+        expect((base == 0 || base == 1) && width >= 0 && width + base <= 0x80000000, "indices out of range");
         expect(queries >= 0 && queries <= 2 && threads >= 1, "an unknown option");
         const svmlight::Options options{base, width, skip, svmlight::Queries(queries)};
         return single ? read_svmlight<float>(text, size, options, threads)

@@ -118,11 +118,16 @@ class Text:
                 yield stream
 
     def _parse(self, text: Any, size: int, queries: int, line: int) -> dict[str, Any]:
+        rest = self._skip, queries, self._single, self._threads
         if self._base == "auto":  # a file that begins at 0 shows it soon
-            look = _core.read_svmlight(text, size, 0, _WIDEST, True, 0, self._single, self._threads)
-            self._base = int(look["least"] != 0)
-        rest = self._declared, self._skip, queries, self._single, self._threads
-        found = _core.read_svmlight(text, size, self._base, *rest)
+            found = _core.read_svmlight(text, size, 0, self._declared + 1, *rest)
+            self._base = int(found["least"] != 0)
+            if self._base == 1:
+                found["indices"] = found["indices"] - np.int32(1)
+            elif found["most"] >= self._declared:
+                found = _core.read_svmlight(text, size, 0, self._declared, *rest)
+        else:
+            found = _core.read_svmlight(text, size, self._base, self._declared, *rest)
         if found["bad_lines"] and not self._skip:
             fault, begin, at, before = found["bad"]
             end = begin + bytes(text[begin:size]).index(b"\n")
@@ -130,6 +135,8 @@ class Text:
         return found
 
     def _complaint(self, fault: int, text: bytes, at: int, line: int) -> str:
+        if fault == 6 and self._declared == _WIDEST:
+            fault = 7
         expected = _EXPECTED[fault].format(width=self._declared)
         if b"\0" in text:
             expected += "; there are zero bytes: is this a text file?"
