@@ -15,8 +15,8 @@ from ..checks import Array, as_array, as_ids
 from .chunk import Part, as_targets, between
 from .cut import rows_of_size
 from .files import Files
-from .mapped import mapped
-from .source import Reader
+from .mapped import expect, mapped
+from .source import Reader, Unhurried
 
 
 class Arrays:
@@ -48,25 +48,20 @@ class Arrays:
 
     @contextmanager
     def reader(self) -> Iterator[Reader]:
-        """Give a function that reads rows; those of a memory map, so that they do not stay in memory."""
-
-        def read(start: int, stop: int) -> Part:
-            X = between(self._X, start, stop) if file is None else self._mapped(file, start, stop)
-            X = X if self._columns is None else X[:, self._columns]
-            y, qid = (None if a is None else a[start:stop] for a in (self._target, self._qid))
-            return Part(X, y, None, qid)
-
-        file = None
+        """Open what reads rows; those of a memory map, so that they do not stay in memory."""
         if self._map is None:
-            yield read
+            yield Unhurried(self._plain)
         else:
             with open(self._files.paths[0], "rb", buffering=0) as file:
-                yield read
+                yield _Mapped(self, file)
 
-    def _mapped(self, file: Any, start: int, stop: int) -> Array:
-        width = self._X.shape[1]
-        offset = self._X.offset + start * width * self._X.dtype.itemsize
-        return mapped(file, self._X.dtype, offset, (stop - start, width))
+    def _plain(self, start: int, stop: int) -> Part:
+        return self.part(between(self._X, start, stop), start, stop)
+
+    def part(self, X: Any, start: int, stop: int) -> Part:
+        """Return rows with what belongs to them."""
+        y, qid = (None if a is None else a[start:stop] for a in (self._target, self._qid))
+        return Part(X if self._columns is None else X[:, self._columns], y, None, qid)
 
     def targets(self) -> Array | None:
         """Return the targets of all rows."""
@@ -75,6 +70,22 @@ class Arrays:
     def queries(self) -> Array | None:
         """Return the queries of all rows."""
         return self._qid
+
+
+class _Mapped:
+    """Reads rows of a memory map from its file."""
+
+    def __init__(self, arrays: Arrays, file: Any) -> None:
+        self._arrays, self._file = arrays, file
+        self._dtype, self._width = arrays._X.dtype, arrays._X.shape[1]
+        self._begin, self._row = arrays._X.offset, self._width * self._dtype.itemsize
+
+    def read(self, start: int, stop: int) -> Part:
+        X = mapped(self._file, self._dtype, self._begin + start * self._row, (stop - start, self._width))
+        return self._arrays.part(X, start, stop)
+
+    def expect(self, start: int, stop: int) -> None:
+        expect(self._file, self._begin + start * self._row, (stop - start) * self._row)
 
 
 def _is_whole_map(X: Any) -> bool:

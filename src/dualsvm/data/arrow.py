@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from .chunk import Part
 from .columns import Columns, pyarrow
 from .cut import rows_of_size
 from .iterables import begin
-from .source import Reader
+from .source import Reader, Unhurried
 
 _BATCH = 1 << 16  # rows of a record batch that are asked for
 
@@ -56,7 +56,7 @@ class ArrowStream:
                 for start in range(0, batch.num_rows, step):
                     yield columns.part(batch.slice(start, step))
 
-    def between(self, first: int, last: int) -> Part:
+    def reader(self) -> AbstractContextManager[Reader]:
         """Nothing here has a place in a file."""
         raise NotImplementedError
 
@@ -101,8 +101,8 @@ class Frame:
 
     @contextmanager
     def reader(self) -> Iterator[Reader]:
-        """Give a function that reads rows."""
-        yield lambda start, stop: self._columns.part(self._table.slice(start, stop - start))
+        """Open what reads rows."""
+        yield Unhurried(lambda start, stop: self._columns.part(self._table.slice(start, stop - start)))
 
     def targets(self) -> Array | None:
         """Return the targets of all rows."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 from ..checks import as_array
 from .chunk import Part
+from .source import Reader
 
 
 class Chunks:
@@ -32,7 +34,7 @@ class Chunks:
         for element in begin(self._source):
             yield element if isinstance(element, Part) else as_chunk(element)
 
-    def between(self, first: int, last: int) -> Part:
+    def reader(self) -> AbstractContextManager[Reader]:
         """Nothing here has a place in a file."""
         raise NotImplementedError
 

@@ -10,7 +10,11 @@ import numpy as np
 
 from ..checks import Array
 
-_WILL_NEED = getattr(mmap, "MADV_WILLNEED", None)
+
+def expect(file: Any, offset: int, size: int) -> None:
+    """Have the system read a piece of an open file, without waiting for it."""
+    if size > 0 and hasattr(os, "posix_fadvise"):
+        os.posix_fadvise(file.fileno(), offset, size, os.POSIX_FADV_WILLNEED)
 
 
 def mapped(file: Any, dtype: Any, offset: int, shape: tuple[int, ...]) -> Array:
@@ -23,6 +27,4 @@ def mapped(file: Any, dtype: Any, offset: int, shape: tuple[int, ...]) -> Array:
         raise ValueError(f"{file.name!r} has become shorter: write it again")
     start = offset - offset % mmap.ALLOCATIONGRANULARITY
     piece = mmap.mmap(file.fileno(), offset - start + size, access=mmap.ACCESS_READ, offset=start)
-    if _WILL_NEED is not None:
-        piece.madvise(_WILL_NEED)
     return np.frombuffer(piece, kind, size // kind.itemsize, offset - start).reshape(shape)

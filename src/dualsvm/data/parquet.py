@@ -14,7 +14,7 @@ from .chunk import joined
 from .columns import Columns, pyarrow
 from .cut import rows_of_size
 from .files import Files
-from .source import Reader
+from .source import Reader, Unhurried
 
 
 class GroupFile(Protocol):
@@ -115,10 +115,10 @@ class GroupFiles:
 
     @contextmanager
     def reader(self) -> Iterator[Reader]:
-        """Give a function that reads rows; those that follow the last ones read cost least."""
+        """Open what reads rows; those that follow the last ones read cost least."""
         cursor = _Cursor(self, self._columns.read)
         try:
-            yield lambda start, stop: joined([self._columns.part(batch) for batch in cursor.read(start, stop)])
+            yield Unhurried(lambda a, b: joined([self._columns.part(batch) for batch in cursor.read(a, b)]))
         finally:
             cursor.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -44,11 +45,13 @@ class _Passes:
             raise ValueError(f"order must hold numbers of chunks, 0 to {n - 1}, got {which.min()} to {which.max()}")
         return which.astype(np.int64)
 
-    def _read(self, read: Reader, which: Array, cuts: Array, places: Array) -> Chunks:
+    def _read(self, reader: Reader, which: Array, cuts: Array, places: Array) -> Chunks:
         """Read chunks that lie between places, which are rows or bytes."""
-        for k in which.tolist():
+        for k, following in zip_longest(which.tolist(), which[1:].tolist()):
+            if following not in (None, k + 1):  # the system itself foresees what comes next in the file
+                reader.expect(int(places[following]), int(places[following + 1]))
             start, stop = int(cuts[k]), int(cuts[k + 1])
-            part = self._sound(read(int(places[k]), int(places[k + 1])), start)
+            part = self._sound(reader.read(int(places[k]), int(places[k + 1])), start)
             if len(part) != stop - start:
                 raise ValueError(f"{self.name} has changed since it was opened: open it again")
             yield self._chunk(part, start, k)
@@ -103,8 +106,8 @@ class TablePasses(_Passes):
 
     def _pass(self, which: Array) -> Chunks:
         self._table.check()
-        with self._table.reader() as read:
-            yield from self._read(read, which, self.cuts, self.cuts)
+        with self._table.reader() as reader:
+            yield from self._read(reader, which, self.cuts, self.cuts)
         self._table.check()
 
     def targets(self) -> Array | None:
@@ -169,7 +172,8 @@ class StreamPasses(_Passes):
 
     def _picked(self, which: Array, cuts: Array, places: Array) -> Chunks:
         self._stream.check()
-        yield from self._read(self._stream.between, which, cuts, places)
+        with self._stream.reader() as reader:
+            yield from self._read(reader, which, cuts, places)
         self._stream.check()
 
     def _through(self) -> Chunks:

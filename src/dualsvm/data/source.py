@@ -9,7 +9,25 @@ from typing import Protocol
 from ..checks import Array
 from .chunk import Part
 
-Reader = Callable[[int, int], Part]
+
+class Reader(Protocol):
+    """Reads rows from one place to another: places are positions of rows in tables, and of bytes in text."""
+
+    def read(self, start: int, stop: int) -> Part:
+        """Return the rows."""
+
+    def expect(self, start: int, stop: int) -> None:
+        """Hear which rows will be asked for soon, so that the disk can begin."""
+
+
+class Unhurried:
+    """A reader that does nothing in advance."""
+
+    def __init__(self, read: Callable[[int, int], Part]) -> None:
+        self.read = read
+
+    def expect(self, start: int, stop: int) -> None:
+        """Do nothing."""
 
 
 class Source(Protocol):
@@ -47,7 +65,7 @@ class Table(Source, Protocol):
         """First rows of groups that are read best in one go, None: there are none."""
 
     def reader(self) -> AbstractContextManager[Reader]:
-        """Give a function that reads the rows from one position to another."""
+        """Open what reads rows."""
 
     def targets(self) -> Array | None:
         """Return the targets of all rows."""
@@ -69,5 +87,5 @@ class Stream(Source, Protocol):
     def parts(self) -> Iterator[Part]:
         """Read the rows."""
 
-    def between(self, first: int, last: int) -> Part:
-        """Read the rows between two bytes once more."""
+    def reader(self) -> AbstractContextManager[Reader]:
+        """Open what reads rows between bytes once more."""

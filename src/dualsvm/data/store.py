@@ -15,7 +15,7 @@ from ..checks import Array
 from .chunk import Part, csr
 from .cut import rows_of_size
 from .files import Files
-from .mapped import mapped
+from .mapped import expect, mapped
 from .source import Reader
 
 FORMAT = "dualsvm store"
@@ -132,31 +132,17 @@ class Store:
 
     @contextmanager
     def reader(self) -> Iterator[Reader]:
-        """Give a function that reads rows."""
+        """Open what reads rows."""
         with ExitStack() as stack:
-            files = {name: stack.enter_context(open(self._file(name), "rb", buffering=0)) for name in self._kinds}
+            yield _Reader(self, {n: stack.enter_context(open(self._file(n), "rb", buffering=0)) for n in self._kinds})
 
-            def piece(name: str, start: int, stop: int) -> Array:
-                kind, rest = np.dtype(self._kinds[name]), self._shapes[name][1:]
-                offset = HEADER + start * kind.itemsize * int(np.prod(rest, dtype=np.int64))
-                return mapped(files[name], kind, offset, (stop - start, *rest))
+    def place(self, name: str, start: int) -> tuple[int, np.dtype[Any], tuple[int, ...]]:
+        """Return the byte at which a row of an array begins, and type and shape of such rows."""
+        kind, rest = np.dtype(self._kinds[name]), self._shapes[name][1:]
+        return HEADER + start * kind.itemsize * int(np.prod(rest, dtype=np.int64)), kind, rest
 
-            def read(start: int, stop: int) -> Part:
-                if self.sparse:
-                    indptr = piece("indptr", start, stop + 1)
-                    first, last = int(indptr[0]), int(indptr[-1])
-                    if not 0 <= first <= last <= self.stored or last - first >= 2**31:
-                        raise ValueError(f"{self.name} is damaged: indptr.npy does not increase; write it again")
-                    parts = piece("values", first, last), piece("indices", first, last)
-                    X = csr(*parts, (indptr - first).astype(np.int32), self.n_features)
-                else:
-                    X = piece("values", start, stop)
-                given = [piece(name, start, stop) if name in files else None for name in ("target", "weight", "qid")]
-                return Part(X, self._named(given[0]), *given[1:])
-
-            yield read
-
-    def _named(self, target: Array | None) -> Array | None:
+    def named(self, target: Array | None) -> Array | None:
+        """Return targets as the user knows them, where the store holds numbers of classes."""
         if self._classes is None or target is None:
             return target
         if target.size and (target.min() < 0 or target.max() >= len(self._classes)):
@@ -165,11 +151,48 @@ class Store:
 
     def targets(self) -> Array | None:
         """Return the targets of all rows."""
-        return self._named(self._all("target")) if "target" in self._kinds else None
+        return self.named(self._all("target")) if "target" in self._kinds else None
 
     def queries(self) -> Array | None:
         """Return the queries of all rows."""
         return self._all("qid") if "qid" in self._kinds else None
+
+
+class _Reader:
+    """Reads rows of a store from its files."""
+
+    def __init__(self, store: Store, files: dict[str, Any]) -> None:
+        self._store, self._files = store, files
+
+    def _piece(self, name: str, start: int, stop: int) -> Array:
+        offset, kind, rest = self._store.place(name, start)
+        return mapped(self._files[name], kind, offset, (stop - start, *rest))
+
+    def _starts(self, start: int, stop: int) -> tuple[Array, int, int]:
+        indptr = self._piece("indptr", start, stop + 1)
+        first, last = int(indptr[0]), int(indptr[-1])
+        if not 0 <= first <= last <= self._store.stored or last - first >= 2**31:
+            raise ValueError(f"{self._store.name} is damaged: indptr.npy does not increase; write it again")
+        return indptr, first, last
+
+    def read(self, start: int, stop: int) -> Part:
+        if self._store.sparse:
+            indptr, first, last = self._starts(start, stop)
+            parts = self._piece("values", first, last), self._piece("indices", first, last)
+            X = csr(*parts, (indptr - first).astype(np.int32), self._store.n_features)
+        else:
+            X = self._piece("values", start, stop)
+        beside = [self._piece(n, start, stop) if n in self._files else None for n in ("target", "weight", "qid")]
+        return Part(X, self._store.named(beside[0]), *beside[1:])
+
+    def expect(self, start: int, stop: int) -> None:
+        names = ["values"]
+        if self._store.sparse:
+            _, start, stop = self._starts(start, stop)
+            names.append("indices")
+        for name in names:
+            first, last = self._store.place(name, start)[0], self._store.place(name, stop)[0]
+            expect(self._files[name], first, last - first)
 
 
 def _count(value: Any) -> int:

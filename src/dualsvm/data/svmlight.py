@@ -13,6 +13,8 @@ import numpy as np
 from .. import _core
 from .chunk import Part, csr
 from .files import Files, packing, unpacked
+from .mapped import expect
+from .source import Reader
 
 BLOCK = 16 << 20  # bytes of text that are parsed at a time
 _ROOM = 64  # bytes behind the text that the parser may look at, and one for a line end
@@ -96,14 +98,18 @@ class Text:
                 yield _part(found, width, offset)
         self.n_skipped = skipped
 
-    def between(self, first: int, last: int) -> Part:
-        """Read the rows between two bytes once more."""
+    @contextmanager
+    def reader(self) -> Iterator[Reader]:
+        """Open what reads rows between bytes once more."""
         with open(self._files.paths[0], "rb", buffering=0) as file:
-            file.seek(first)
-            text = np.empty(last - first + _ROOM, np.uint8)
-            size = _fill(file, text, 0, last - first)
-        found = self._parse(text, _ended(text, size), 0, 0)
-        return _part(found, self.n_features or 0, first)
+            yield _Reader(self, file)
+
+    def between(self, file: Any, first: int, last: int) -> Part:
+        """Read the rows between two bytes of the open file."""
+        file.seek(first)
+        text = np.empty(last - first + _ROOM, np.uint8)
+        size = _fill(file, text, 0, last - first)
+        return _part(self._parse(text, _ended(text, size), 0, 0), self.n_features or 0, first)
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:
@@ -147,6 +153,19 @@ class Text:
             f"{self.name}, line {line}, column {at + 1}: {expected}, got {shown!r}; mend the line, "
             'or give bad_lines="skip" to leave such lines out'
         )
+
+
+class _Reader:
+    """Reads rows of text that is not packed from any place at which a line begins."""
+
+    def __init__(self, text: Text, file: Any) -> None:
+        self._text, self._file = text, file
+
+    def read(self, start: int, stop: int) -> Part:
+        return self._text.between(self._file, start, stop)
+
+    def expect(self, start: int, stop: int) -> None:
+        expect(self._file, start, stop - start)
 
 
 def _part(found: dict[str, Any], width: int, offset: int) -> Part:
