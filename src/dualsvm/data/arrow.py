@@ -15,7 +15,7 @@ from .cut import rows_of_size
 from .iterables import begin
 from .source import Reader, Unhurried
 
-_BATCH = 1 << 16  # rows of a record batch that are asked for
+_BATCH = 1 << 15  # rows of a record batch that are asked for
 
 
 class ArrowStream:
@@ -67,6 +67,8 @@ def _readers(source: Any) -> Iterator[Any]:
         source = source.collect_batches(chunk_size=_BATCH)
     elif hasattr(source, "collect") and hasattr(source, "lazy"):
         source = source.collect()
+    elif hasattr(source, "to_arrow_reader"):  # a relation of DuckDB, whose own batches are larger
+        source = source.to_arrow_reader(_BATCH)
     if hasattr(source, "__arrow_c_stream__"):
         yield pa.RecordBatchReader.from_stream(source)
         return

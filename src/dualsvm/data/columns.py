@@ -9,8 +9,6 @@ import numpy as np
 from ..checks import Array
 from .chunk import Part
 
-_RUN = 1 << 18  # bytes of rows that are filled column by column while they are near
-
 
 def pyarrow() -> Any:
     """Return pyarrow, or say what to install."""
@@ -42,10 +40,10 @@ class Columns:
         self.read = list(dict.fromkeys([*chosen, *special]))
         types = [schema.field(column).type for column in chosen]
         self._check(types)
-        self._widths = [kind.list_size if self._pa.types.is_fixed_size_list(kind) else 1 for kind in types]
-        self.width = sum(self._widths)
+        lists = [kind.list_size for kind in types if self._pa.types.is_fixed_size_list(kind)]
+        self.width = len(types) - len(lists) + sum(lists)
         self.dtype = np.float32 if all(self._is_single(kind) for kind in types) else np.float64
-        self.names = chosen if self.width == len(chosen) else None
+        self.names = None if lists else chosen
 
     def _one(self, column: Any, what: str) -> str | None:
         if column is None:
@@ -78,29 +76,25 @@ class Columns:
 
     def part(self, batch: Any) -> Part:
         """Return the rows of a record batch."""
-        n = batch.num_rows
-        columns: list[Array] = []
-        for column, width in zip(self.features, self._widths, strict=True):
-            values = self._values(batch, column)
-            if width > 1 or self._pa.types.is_fixed_size_list(values.type):
-                values = values.flatten()
-                self._refuse_nulls(values, column)
-            columns.append(self._numbers(values).reshape(n, width))
-        X = np.ascontiguousarray(columns[0], dtype=self.dtype) if len(columns) == 1 else self._rows(columns, n)
+        if self.names is None:
+            X = np.column_stack([self._features(batch, column) for column in self.features]).astype(self.dtype)
+        else:
+            kind = self._pa.from_numpy_dtype(self.dtype)
+            arrays = [self._values(batch, column).cast(kind, safe=False) for column in self.features]
+            rows = self._pa.RecordBatch.from_arrays(arrays, names=self.features)
+            X = rows.to_tensor(row_major=True).to_numpy()
         y = None if self.target is None else self._numbers(self._values(batch, self.target))
         qid = None if self.qid is None else self._numbers(self._values(batch, self.qid))
         weight = None if self.weight is None else self._numbers(self._values(batch, self.weight))
         return Part(X, y, weight, qid)
 
-    def _rows(self, columns: list[Array], n: int) -> Array:
-        X = np.empty((n, self.width), self.dtype)
-        step = max(1, _RUN // (self.width * X.itemsize))
-        for start in range(0, n, step):
-            at = 0
-            for column in columns:
-                X[start : start + step, at : at + column.shape[1]] = column[start : start + step]
-                at += column.shape[1]
-        return X
+    def _features(self, batch: Any, column: str) -> Array:
+        """Return a column, or one of lists as so many columns."""
+        values = self._values(batch, column)
+        if self._pa.types.is_fixed_size_list(values.type):
+            values = values.flatten()
+            self._refuse_nulls(values, column)
+        return self._numbers(values).reshape(batch.num_rows, -1)
 
     def _values(self, batch: Any, column: str) -> Any:
         values = batch.column(column)
