@@ -239,6 +239,22 @@ def test_broken_files(tmp_path):
             dualsvm.open_dataset(path, target="y")
 
 
+def test_damaged_pages(tmp_path):
+    path = tmp_path / "data.parquet"
+    pq.write_table(TABLE, path, compression="gzip")
+    content = bytearray(path.read_bytes())
+    content[60:600] = bytes(540)
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"data.parquet' is damaged: .*copy the file again"):
+        whole(dualsvm.open_dataset(path, features=["a"]))
+
+
+def test_names_that_the_source_does_not_have():
+    with pytest.raises(TypeError, match="where columns have names, the source must give objects with __arrow_c_"):
+        whole(dualsvm.open_dataset([(X, Y)], target="y"))
+    same(dualsvm.open_dataset(TABLE.select(["a", "b", "c"]).to_batches(77)), X)
+
+
 def test_files_without_rows(tmp_path):
     pq.write_table(TABLE.slice(0, 0), tmp_path / "data.parquet")
     for source in (tmp_path / "data.parquet", tmp_path, TABLE.slice(0, 0)):

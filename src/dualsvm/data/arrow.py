@@ -12,7 +12,7 @@ from ..checks import Array
 from .chunk import Part
 from .columns import Columns, pyarrow
 from .cut import rows_of_size
-from .iterables import begin
+from .iterables import begin, is_function
 from .source import Reader, Unhurried
 
 _BATCH = 1 << 15  # rows of a record batch that are asked for
@@ -63,22 +63,22 @@ class ArrowStream:
 
 def _readers(source: Any) -> Iterator[Any]:
     pa = pyarrow()
+    if is_function(source):
+        source = source()
     if hasattr(source, "collect_batches"):  # a lazy frame of Polars, which reads what it needs as it goes
         source = source.collect_batches(chunk_size=_BATCH)
-    elif hasattr(source, "collect") and hasattr(source, "lazy"):
+    elif hasattr(source, "collect"):
         source = source.collect()
     elif hasattr(source, "to_arrow_reader"):  # a relation of DuckDB, whose own batches are larger
         source = source.to_arrow_reader(_BATCH)
     if hasattr(source, "__arrow_c_stream__"):
         yield pa.RecordBatchReader.from_stream(source)
         return
-    if callable(source) and not hasattr(source, "__iter__") and hasattr(found := source(), "__arrow_c_stream__"):
-        yield pa.RecordBatchReader.from_stream(found)
-        return
     for element in begin(source):
         if not hasattr(element, "__arrow_c_stream__"):
             raise TypeError(
-                f"every element must have __arrow_c_stream__, as the first has, got {type(element).__name__}"
+                "where columns have names, the source must give objects with __arrow_c_stream__, got "
+                f"{type(element).__name__}"
             )
         yield pa.RecordBatchReader.from_stream(element)
 

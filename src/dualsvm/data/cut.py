@@ -31,25 +31,28 @@ def gathered(parts: Iterator[Part], chunk_rows: int | None) -> Iterator[Part]:
             enough = chunk_rows = rows_of_size(part.bytes / len(part))
         held.append(part)
         rows += len(part)
-        if rows < enough:
-            continue
-        rest = joined(held)
-        stops = _stops(rest, chunk_rows)
-        yield from _pieces(rest, stops)
-        at = stops[-1] if stops else 0
-        rows = len(rest) - at
-        held = [rest.between(at, len(rest))] if rows else []
-        # a query that goes on and on is not joined again with every part
-        enough = (chunk_rows or 1) if stops else 2 * rows
+        del part  # what has been given away is not kept while more is read
+        if rows >= enough:
+            held = [joined(held)]
+            stops = _stops(held[0], chunk_rows)
+            yield from _pieces(held, stops)
+            rows = sum(map(len, held))
+            # a query that goes on and on is not joined again with every part
+            enough = (chunk_rows or 1) if stops else 2 * rows
     if held:
-        rest = joined(held)
-        stops = _stops(rest, chunk_rows)
-        yield from _pieces(rest, stops if stops and stops[-1] == len(rest) else [*stops, len(rest)])
+        held = [joined(held)]
+        yield from _pieces(held, _stops(held[0], chunk_rows))
+        yield from held
 
 
-def _pieces(part: Part, stops: list[int]) -> Iterator[Part]:
-    for start, stop in pairwise([0, *stops]):
-        yield part.between(start, stop)
+def _pieces(held: list[Part], stops: list[int]) -> Iterator[Part]:
+    """Yield what lies before the stops, and keep the rest of the one part that is held."""
+    if stops:
+        part = held.pop()
+        if stops[-1] < len(part):
+            held.append(part.between(stops[-1], len(part)))
+        for start, stop in pairwise([0, *stops]):
+            yield part.between(start, stop)
 
 
 def _stops(part: Part, chunk_rows: int | None) -> list[int]:

@@ -43,7 +43,12 @@ def begin(source: Any) -> Iterator[Any]:
     """Begin to iterate over a source, from its beginning."""
     if is_data_iter(source):
         return _data_iter(source)
-    return iter(source() if callable(source) and not hasattr(source, "__iter__") else source)
+    return iter(source() if is_function(source) else source)
+
+
+def is_function(source: Any) -> bool:
+    """Whether it is to be called for something to iterate over."""
+    return callable(source) and not any(hasattr(source, name) for name in ("__iter__", "__arrow_c_stream__"))
 
 
 def as_chunk(element: Any) -> Part:

@@ -166,19 +166,21 @@ def _object(source: Any, text: dict[str, Any], choice: dict[str, Any], dtype: An
         return Text(source, **text, single=dtype is np.float32, threads=threads)
     if type(source).__name__ in ("DataFrame", "Table", "RecordBatch") and hasattr(source, "__arrow_c_stream__"):
         return Frame(source, choice)
-    if (
-        hasattr(source, "__arrow_c_stream__")
-        or hasattr(source, "collect_batches")
-        or isinstance(choice["target"], str)
-    ):
-        return ArrowStream(source, choice)
-    if not (hasattr(source, "__iter__") or callable(source) or is_data_iter(source)):
+    if not (_is_arrow(source) or hasattr(source, "__iter__") or callable(source) or is_data_iter(source)):
         raise TypeError(
             "the source must be a path, an array, a frame, an object with __arrow_c_stream__ or chunks to iterate "
             f"over, got {type(source).__name__}"
         )
+    if _is_arrow(source) or any(isinstance(choice[name], str) for name in ("target", "qid", "weight")):
+        return ArrowStream(source, choice)
     _only(choice, "weight", where="named columns and arrays")
     return Chunks(source)
+
+
+def _is_arrow(source: Any) -> bool:
+    """Whether a source, or its first element, gives Arrow data; lazy frames do once they are collected."""
+    first = source[0] if isinstance(source, list | tuple) and source else source
+    return hasattr(first, "__arrow_c_stream__") or hasattr(first, "collect")
 
 
 def _array(X: Any, choice: dict[str, Any]) -> Arrays:

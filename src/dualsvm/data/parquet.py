@@ -127,8 +127,12 @@ class GroupFiles:
         size = min(1 << 16, self.chunk_rows)
         at = int(np.searchsorted(self._first, group, side="right")) - 1
         for k in range(at, len(self._files.paths)):
-            with closing(self._open(self._files.paths[k])) as file:
-                yield from file.batches(max(0, group - self._first[k]), columns, size)
+            path = self._files.paths[k]
+            with closing(self._open(path)) as file:
+                try:
+                    yield from file.batches(max(0, group - self._first[k]), columns, size)
+                except (ValueError, OSError) as error:  # those of pyarrow are such
+                    raise ValueError(f"{str(path)!r} is damaged: {error}; copy the file again") from error
 
     def begin(self, row: int) -> tuple[int, int]:
         """Return the group that holds a row, and how many rows of it come before."""

@@ -95,7 +95,10 @@ class Text:
                 queries, line = found["queries"], line + found["lines"]
                 skipped += found["bad_lines"]
                 width = max(width, found["most"] + 1 - self._base)
-                yield _part(found, width, offset)
+                part = _part(found, width, offset)
+                del found  # nothing is kept while the next block is read
+                yield part
+                del part
         self.n_skipped = skipped
 
     @contextmanager
