@@ -2,6 +2,8 @@
 
 import gc
 import os
+import subprocess
+import sys
 import threading
 import time
 import weakref
@@ -283,6 +285,19 @@ def test_no_thread_is_left(depth):
     for _ in range(20):
         whole(finite)
     assert gone()
+
+
+def test_leaving_python_in_the_middle_of_a_pass():
+    code = """
+import numpy as np, dualsvm
+def endless():
+    while True:
+        yield np.ones((1000, 10)), np.ones(1000)
+chunks = iter(dualsvm.open_dataset(endless, chunk_rows=100, read_ahead=2))
+print(len(next(chunks)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "100\n", "")
 
 
 def test_errors_of_the_thread_reach_the_caller():

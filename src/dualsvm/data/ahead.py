@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Generator
 from queue import Empty, Queue
 from threading import Event, Thread
@@ -28,6 +29,14 @@ def read_ahead(items: Generator[Item, None, None], depth: int) -> Generator[Item
     waiting: Queue[Any] = Queue(depth)
     stop = Event()
     thread = Thread(target=_work, args=(items, waiting, stop), name="dualsvm reader", daemon=True)
+
+    def end() -> None:
+        stop.set()
+        while thread.is_alive():
+            _empty(waiting)  # lets go a thread that waits for room; then it sees that it must stop
+            thread.join(0.05)
+
+    atexit.register(end)  # for whoever leaves Python in the middle of a pass
     thread.start()
     try:
         while (item := waiting.get()) is not _END:
@@ -36,10 +45,8 @@ def read_ahead(items: Generator[Item, None, None], depth: int) -> Generator[Item
             yield item
             del item  # or it would be kept while the next one is waited for
     finally:
-        stop.set()
-        while thread.is_alive():
-            _empty(waiting)  # lets go a thread that waits for room; then it sees that it must stop
-            thread.join(0.05)
+        atexit.unregister(end)
+        end()
 
 
 def _work(items: Generator[Any, None, None], waiting: Queue[Any], stop: Event) -> None:

@@ -166,7 +166,8 @@ class Dataset:
         """Write the dataset, in one pass, to a store: the form that is read fastest, and in any order.
 
         A store is a folder of plain ``.npy`` files (values, target, weight, qid; indices and indptr if sparse) and a
-        small ``meta.json``. It appears under its name only when it is whole.
+        small ``meta.json``. It appears under its name only when it is whole; a process that is killed on the way
+        leaves a hidden folder beside it, with ``.draft`` at its end, which may be deleted.
 
         Parameters
         ----------
@@ -175,7 +176,7 @@ class Dataset:
         dtype : {None, np.float32, np.float64}, default None
             Type of the features. None: float32 if that changes none of them, else float64.
         overwrite : bool, default False
-            Whether to replace a store that is there. Nothing else is ever replaced.
+            Whether to replace a store that is there, when the new one is whole. Nothing else is ever replaced.
         callback : callable, default None
             Called with every chunk that has been written.
 

@@ -108,8 +108,11 @@ def open_dataset(
     found = opener(source, text, choice, kind, threads)
     if not isinstance(found, Text):
         _unused(text, {"n_features": None, "index_base": "auto", "bad_lines": "error"}, "svmlight text")
-    if isinstance(found, Store) and verify:
-        found.verify()
+    if isinstance(found, Store):
+        if verify:
+            found.verify()
+    elif verify:
+        raise ValueError("verify is for stores only, and this source is something else: leave it out")
     beside = None if isinstance(weight, str) else weight
     passes = StreamPasses if isinstance(found, Text | ArrowStream | Chunks) else TablePasses
     return Dataset(passes(found, chunk_rows, beside, kind), int(read_ahead))
@@ -164,7 +167,7 @@ def _object(source: Any, text: dict[str, Any], choice: dict[str, Any], dtype: An
     if hasattr(source, "readinto") or hasattr(source, "read"):
         _only(choice, "weight", where="named columns and arrays")
         return Text(source, **text, single=dtype is np.float32, threads=threads)
-    if type(source).__name__ in ("DataFrame", "Table", "RecordBatch") and hasattr(source, "__arrow_c_stream__"):
+    if _is_frame(source):
         return Frame(source, choice)
     if not (_is_arrow(source) or hasattr(source, "__iter__") or callable(source) or is_data_iter(source)):
         raise TypeError(
@@ -175,6 +178,13 @@ def _object(source: Any, text: dict[str, Any], choice: dict[str, Any], dtype: An
         return ArrowStream(source, choice)
     _only(choice, "weight", where="named columns and arrays")
     return Chunks(source)
+
+
+def _is_frame(source: Any) -> bool:
+    """Whether it lies in memory and can be read anywhere."""
+    kind = type(source)
+    known = kind.__module__.split(".")[0] in ("pandas", "polars", "pyarrow")
+    return known and kind.__name__ in ("DataFrame", "Table", "RecordBatch")
 
 
 def _is_arrow(source: Any) -> bool:

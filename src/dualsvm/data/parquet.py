@@ -174,7 +174,9 @@ class _Cursor:
 
     def _take(self, n: int) -> Iterator[Any]:
         while n > 0:
-            batch = self._rest if self._rest is not None else next(self._batches)
+            batch = self._rest if self._rest is not None else next(self._batches, None)
+            if batch is None:
+                raise ValueError(f"{self._files.name} ends too early: copy the file again")
             self._rest = batch.slice(n) if batch.num_rows > n else None
             yield batch.slice(0, n)
             n -= batch.num_rows

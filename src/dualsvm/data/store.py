@@ -61,7 +61,7 @@ class Store:
             self._files = Files(self._file(name) for name in self._kinds)
             for name in self._kinds:
                 self._check_file(name)
-        except OSError as error:
+        except FileNotFoundError as error:
             raise ValueError(f"{self.name} is not a whole store: {error}; write it again") from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             what = f"{error} is missing" if isinstance(error, KeyError) else error

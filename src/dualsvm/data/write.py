@@ -8,6 +8,7 @@ import secrets
 import shutil
 import zlib
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -147,12 +148,10 @@ class Writer:
         _sync(self._folder)
 
     def close(self) -> None:
-        """Close what is open."""
+        """Close what is open, whether or not what was left could be written."""
         for file in self._files.values():
-            try:
+            with suppress(OSError):
                 file.close()
-            except OSError:  # it could not write what was left, which is of no use any more
-                file._file.raw.close() if hasattr(file._file, "raw") else None
 
 
 def _fits_single(values: Array) -> bool:
