@@ -361,22 +361,30 @@ def test_a_pass_that_was_left_teaches_nothing(tmp_path):
     same(dataset, X, Y)
 
 
-# weights
+# weights and queries
 
 
-def test_weights_beside_any_source(tmp_path):
+def test_weights_and_queries_beside_any_source(tmp_path):
     weight = np.random.default_rng(0).random(100)
     (tmp_path / "text").write_text(lines())
-    for source, options in ((tmp_path / "text", {}), (X, {"target": Y}), ([(X, Y)], {})):
-        dataset = dualsvm.open_dataset(source, weight=weight, chunk_rows=7, **options)
-        same(dataset, X, Y, weight)
-        same(dataset, X, Y, weight, order=np.random.default_rng(0))
-        for wrong in (weight[:-1], np.append(weight, 1.0)):
-            with pytest.raises(ValueError, match=r"weight has (99|101) entries, but .* has (more|100) rows"):
-                whole(dualsvm.open_dataset(source, weight=wrong, chunk_rows=7, **options))
+    dualsvm.open_dataset(X, target=Y).save(tmp_path / "store")
+    sources = (tmp_path / "text", {}), (X, {"target": Y}), ([(X, Y)], {}), (tmp_path / "store", {})
+    for source, options in sources:
+        dataset = dualsvm.open_dataset(source, weight=weight, qid=QUERIES, chunk_rows=7, **options)
+        same(dataset, X, Y, weight, QUERIES)
+        same(dataset, X, Y, weight, QUERIES, order=np.random.default_rng(0))
+        seen = [set(chunk.qid.tolist()) for chunk in dataset]
+        assert sum(map(len, seen)) == 8
+        for name, values in (("weight", weight), ("qid", QUERIES)):
+            for wrong in (values[:-1], np.append(values, values[-1])):
+                with pytest.raises(ValueError, match=rf"{name} has (99|101) entries, but .* has (more|100) rows"):
+                    whole(dualsvm.open_dataset(source, **{name: wrong}, chunk_rows=7, **options))
         with pytest.raises(ValueError, match="weight must not be negative"):
             dualsvm.open_dataset(source, weight=-weight, **options)
     assert whole(dualsvm.open_dataset([(X, Y, weight)]))[2].tolist() == weight.tolist()
+    for name in ("weight", "qid"):
+        with pytest.raises(ValueError, match=f"the list has its own {name}: leave {name} out"):
+            whole(dualsvm.open_dataset([(X, Y, weight, QUERIES)], **{name: QUERIES}))
 
 
 def test_repr(tmp_path):

@@ -310,7 +310,7 @@ def test_rows_without_features():
         ({"bad_lines": "warn"}, 'bad_lines must be "error" or "skip"'),
         ({"target": "y"}, "target is for named columns and arrays only"),
         ({"features": ["a"]}, "features is for named columns and arrays only"),
-        ({"qid": [1, 2]}, "qid is for named columns and arrays only"),
+        ({"qid": "q"}, "qid is for named columns and arrays only"),
         ({"weight": "w"}, "weight is for named columns and arrays only"),
         ({"chunk_rows": 0}, "chunk_rows must be a positive integer"),
         ({"read_ahead": -1}, "read_ahead must be a number of chunks"),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..checks import Array, as_array, as_ids
+from ..checks import Array, as_array
 from .chunk import Part, as_targets, between
 from .cut import rows_of_size
 from .files import Files
@@ -25,7 +25,7 @@ class Arrays:
     feature_names = None
     groups = None
 
-    def __init__(self, X: Any, target: Any = None, features: Any = None, qid: Any = None) -> None:
+    def __init__(self, X: Any, target: Any = None, features: Any = None) -> None:
         self._X = X.tocsr() if sp.issparse(X) else X
         if self._X.ndim != 2:
             raise ValueError(f"X must be 2-D (rows x features), got {self._X.ndim}-D of shape {self._X.shape}")
@@ -35,8 +35,7 @@ class Arrays:
         if self.n_rows == 0 or self.n_features == 0:
             raise ValueError(f"X must have rows and features, got shape {self._X.shape}")
         self.name = "the matrix" if sp.issparse(X) else "the array"
-        self._target = None if target is None else as_targets(_beside(target, "target"), self.n_rows)
-        self._qid = None if qid is None else as_ids(_beside(qid, "qid"), "qid", self.n_rows, "row of X")
+        self._target = None if target is None else as_targets(as_array(target, "target"), self.n_rows)
         self._map = self._X if _is_whole_map(self._X) else None
         self._files = Files([self._X.filename] if self._map is not None else [])
         stored = self._X.nnz * (self._X.dtype.itemsize + 4) if sp.issparse(self._X) else self._X.nbytes
@@ -60,16 +59,16 @@ class Arrays:
 
     def part(self, X: Any, start: int, stop: int) -> Part:
         """Return rows with what belongs to them."""
-        y, qid = (None if a is None else a[start:stop] for a in (self._target, self._qid))
-        return Part(X if self._columns is None else X[:, self._columns], y, None, qid)
+        y = None if self._target is None else self._target[start:stop]
+        return Part(X if self._columns is None else X[:, self._columns], y)
 
     def targets(self) -> Array | None:
         """Return the targets of all rows."""
         return self._target
 
     def queries(self) -> Array | None:
-        """Return the queries of all rows."""
-        return self._qid
+        """Return that there are none."""
+        return None
 
 
 class _Mapped:
@@ -97,12 +96,6 @@ def _is_whole_map(X: Any) -> bool:
         and X.mode != "c"
         and X.flags.c_contiguous
     )
-
-
-def _beside(values: Any, name: str) -> Array:
-    if isinstance(values, str):
-        raise ValueError(f"{name} must be an array when the features are one, got the name {values!r}")
-    return as_array(values, name)
 
 
 def _columns(features: Any, width: int) -> Array:

@@ -26,7 +26,7 @@ class Columns:
         self._pa = pyarrow()
         self._name, self._names = name, list(schema.names)
         self.target, self.qid = self._one(target, "target"), self._one(qid, "qid")
-        self.weight = self._one(weight, "weight") if isinstance(weight, str) else None
+        self.weight = self._one(weight, "weight")
         special = [column for column in (self.target, self.qid, self.weight) if column is not None]
         if features is None:
             chosen = [column for column in self._names if column not in special]

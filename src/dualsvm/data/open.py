@@ -61,9 +61,10 @@ def open_dataset(
         The features: names of columns, or numbers of columns of an array. A column of lists of one fixed size counts
         as so many features. None: all columns that have no other use.
     qid : str or array-like, default None
-        The queries that rows belong to, like `target`. The rows of a query must be consecutive.
+        The queries that rows belong to: the name of a column, or an array, with any source that holds none itself.
+        The rows of a query must be consecutive.
     weight : str or array-like, default None
-        The weights of the rows: the name of a column, or an array, with any source.
+        The weights of the rows, likewise.
     chunk_rows : int, default None
         Rows of a chunk, about. None: 16 MB of features or text.
     n_features : int, default None
@@ -103,7 +104,10 @@ def open_dataset(
     kind = as_float(dtype)
     threads = as_threads(n_jobs)
     text = {"n_features": n_features, "index_base": index_base, "bad_lines": bad_lines}
-    choice = {"target": target, "features": features, "qid": qid, "weight": weight}
+    named = {name: value if isinstance(value, str) else None for name, value in (("qid", qid), ("weight", weight))}
+    choice = {"target": target, "features": features} | named
+    arrays = {name: value for name, value in (("qid", qid), ("weight", weight)) if value is not None}
+    beside = {name: value for name, value in arrays.items() if not isinstance(value, str)}
     opener = _file if isinstance(source, str | os.PathLike) else _object
     found = opener(source, text, choice, kind, threads)
     if not isinstance(found, Text):
@@ -113,7 +117,6 @@ def open_dataset(
             found.verify()
     elif verify:
         raise ValueError("verify is for stores only, and this source is something else: leave it out")
-    beside = None if isinstance(weight, str) else weight
     passes = StreamPasses if isinstance(found, Text | ArrowStream | Chunks) else TablePasses
     return Dataset(passes(found, chunk_rows, beside, kind), int(read_ahead))
 
@@ -125,12 +128,9 @@ def _unused(given: dict[str, Any], default: dict[str, Any], where: str) -> None:
             raise ValueError(f"{name} is for {where} only, and this source is something else: leave it out")
 
 
-def _only(choice: dict[str, Any], *wanted: str, where: str) -> None:
-    """Refuse all but what is wanted of a choice of columns."""
-    rest = {name: value for name, value in choice.items() if name not in wanted}
-    if isinstance(choice["weight"], str) and "weight" not in rest:
-        rest["weight"] = choice["weight"]
-    _unused(rest, dict.fromkeys(rest), where)
+def _nothing(choice: dict[str, Any]) -> None:
+    """Refuse every choice of columns, as the source has no names for them."""
+    _unused(choice, dict.fromkeys(choice), "named columns and arrays")
 
 
 def _file(source: Any, text: dict[str, Any], choice: dict[str, Any], dtype: Any, threads: int) -> Any:
@@ -147,13 +147,13 @@ def _file(source: Any, text: dict[str, Any], choice: dict[str, Any], dtype: Any,
             return GroupFiles(repr(str(path)), [path], kind, choice, threads)
     if beginning.startswith(b"\x93NUMPY"):
         return _array(np.load(path, mmap_mode="r"), choice)
-    _only(choice, "weight", where="named columns and arrays")
+    _nothing(choice)
     return Text(path, **text, single=dtype is np.float32, threads=threads)
 
 
 def _folder(path: Path, choice: dict[str, Any], threads: int) -> Any:
     if is_store(path):
-        _only(choice, "weight", where="named columns and arrays")
+        _nothing(choice)
         return Store(path)
     files = parquet_files(path)
     if not files:
@@ -165,7 +165,7 @@ def _object(source: Any, text: dict[str, Any], choice: dict[str, Any], dtype: An
     if sp.issparse(source) or isinstance(source, np.ndarray):
         return _array(source, choice)
     if hasattr(source, "readinto") or hasattr(source, "read"):
-        _only(choice, "weight", where="named columns and arrays")
+        _nothing(choice)
         return Text(source, **text, single=dtype is np.float32, threads=threads)
     if _is_frame(source):
         return Frame(source, choice)
@@ -176,7 +176,7 @@ def _object(source: Any, text: dict[str, Any], choice: dict[str, Any], dtype: An
         )
     if _is_arrow(source) or any(isinstance(choice[name], str) for name in ("target", "qid", "weight")):
         return ArrowStream(source, choice)
-    _only(choice, "weight", where="named columns and arrays")
+    _nothing(choice)
     return Chunks(source)
 
 
@@ -194,6 +194,7 @@ def _is_arrow(source: Any) -> bool:
 
 
 def _array(X: Any, choice: dict[str, Any]) -> Arrays:
-    if isinstance(choice["weight"], str):
-        raise ValueError(f"weight must be an array when the features are one, got the name {choice['weight']!r}")
-    return Arrays(X, choice["target"], choice["features"], choice["qid"])
+    for name in ("target", "qid", "weight"):
+        if isinstance(choice[name], str):
+            raise ValueError(f"{name} must be an array when the features are one, got the name {choice[name]!r}")
+    return Arrays(X, choice["target"], choice["features"])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from ..checks import Array
+from ..checks import Array, as_ids
 from .chunk import Chunk, Part, as_part, as_weights
 from .cut import Queries, gathered, planned
 from .source import Reader, Source, Stream, Table
@@ -20,18 +21,22 @@ Chunks = Generator[Chunk, None, None]
 class _Passes:
     """What passes over tables and over streams have in common."""
 
-    def __init__(self, source: Source, weight: Any, dtype: Any) -> None:
+    def __init__(self, source: Source, beside: dict[str, Any] | None, dtype: Any) -> None:
         self.source, self._dtype = source, dtype
-        self._weight = None if weight is None else as_weights(weight, np.size(weight))
+        self._beside: dict[str, Array] = {}  # weights and queries of all rows, from beside the source
+        for name, values in (beside or {}).items():
+            n = np.size(values)
+            self._beside[name] = as_weights(values, n) if name == "weight" else as_ids(values, name, n, "row")
         self._kind: tuple[Any, ...] | None = None
 
     @property
     def name(self) -> str:
         return self.source.name
 
-    def _expect_weights(self, rows: int) -> None:
-        if self._weight is not None and len(self._weight) != rows:
-            raise ValueError(f"weight has {len(self._weight)} entries, but {self.name} has {rows} rows")
+    def _expect(self, rows: int) -> None:
+        for name, values in self._beside.items():
+            if len(values) != rows:
+                raise ValueError(f"{name} has {len(values)} entries, but {self.name} has {rows} rows")
 
     def _order(self, order: Any, cuts: Array) -> Array:
         """Return the numbers of the chunks to read."""
@@ -54,7 +59,7 @@ class _Passes:
             part = self._sound(reader.read(int(places[k]), int(places[k + 1])), start)
             if len(part) != stop - start:
                 raise ValueError(f"{self.name} has changed since it was opened: open it again")
-            yield self._chunk(part, start, k)
+            yield _chunk(self._complete(part, start), start, k)
 
     def _sound(self, part: Part, start: int) -> Part:
         """Check a part, whose first row has this position, and that it is like the others."""
@@ -69,13 +74,20 @@ class _Passes:
             raise ValueError(f"{self.name}, from row {start}: {error}") from error
         return sound
 
-    def _chunk(self, part: Part, start: int, index: int) -> Chunk:
-        weight = part.weight
-        if self._weight is not None:
-            weight = self._weight[start : start + len(part)]
-            if len(weight) < len(part):
-                raise ValueError(f"weight has {len(self._weight)} entries, but {self.name} has more rows")
-        return Chunk(part.X, part.y, weight, part.qid, start, index)
+    def _complete(self, part: Part, start: int) -> Part:
+        """Add what lies beside the source to a part, whose first row has this position."""
+        more: dict[str, Any] = {}
+        for name, values in self._beside.items():
+            if getattr(part, name) is not None:
+                raise ValueError(f"{self.name} has its own {name}: leave {name} out")
+            more[name] = values[start : start + len(part)]
+            if len(more[name]) < len(part):
+                raise ValueError(f"{name} has {len(values)} entries, but {self.name} has more rows")
+        return replace(part, **more) if more else part
+
+
+def _chunk(part: Part, start: int, index: int) -> Chunk:
+    return Chunk(part.X, part.y, part.weight, part.qid, start, index)
 
 
 class TablePasses(_Passes):
@@ -85,13 +97,16 @@ class TablePasses(_Passes):
     reiterable = True
     n_skipped = 0
 
-    def __init__(self, table: Table, chunk_rows: int | None = None, weight: Any = None, dtype: Any = None) -> None:
-        super().__init__(table, weight, dtype)
+    def __init__(
+        self, table: Table, chunk_rows: int | None = None, beside: dict[str, Any] | None = None, dtype: Any = None
+    ) -> None:
+        super().__init__(table, beside, dtype)
         self._table = table
-        self._expect_weights(table.n_rows)
+        self._expect(table.n_rows)
         self.n_rows, self.n_features = table.n_rows, table.n_features
         # first rows of the chunks, and the number of rows behind the last
-        self.cuts: Array = planned(table.n_rows, chunk_rows or table.chunk_rows, table.groups, table.queries())
+        queries = self._beside.get("qid", table.queries())
+        self.cuts: Array = planned(table.n_rows, chunk_rows or table.chunk_rows, table.groups, queries)
 
     def begin(self, order: Any) -> Chunks:
         """Begin a pass."""
@@ -119,8 +134,10 @@ class TablePasses(_Passes):
 class StreamPasses(_Passes):
     """Passes over a stream: the first one learns what chunks there are, the others see that they are the same."""
 
-    def __init__(self, stream: Stream, chunk_rows: int | None = None, weight: Any = None, dtype: Any = None) -> None:
-        super().__init__(stream, weight, dtype)
+    def __init__(
+        self, stream: Stream, chunk_rows: int | None = None, beside: dict[str, Any] | None = None, dtype: Any = None
+    ) -> None:
+        super().__init__(stream, beside, dtype)
         self._stream = stream
         self._chunk_rows = chunk_rows or stream.chunk_rows
         self._spent = False
@@ -192,7 +209,7 @@ class StreamPasses(_Passes):
                 places.append(int(part.where[0]))
             width = max(width, part.X.shape[1])
             cuts.append(cuts[-1] + len(part))
-            yield self._chunk(part, cuts[-2], k)
+            yield _chunk(part, cuts[-2], k)
         stream.check()
         self._see(cuts[-1], width)
         self.cuts, self._prints = np.array(cuts), prints
@@ -205,7 +222,7 @@ class StreamPasses(_Passes):
         for part in self._stream.parts():
             if part.X.shape[0] == 0:
                 continue
-            yield self._sound(part, at)
+            yield self._complete(self._sound(part, at), at)
             at += part.X.shape[0]
 
     def _sound(self, part: Part, start: int) -> Part:
@@ -232,7 +249,7 @@ class StreamPasses(_Passes):
             raise ValueError(f"{self.name} has no rows: at least one is needed")
         if width == 0:
             raise ValueError(f"{self.name} has rows without any feature: at least one is needed")
-        self._expect_weights(rows)
+        self._expect(rows)
 
 
 def _kind(part: Part) -> tuple[Any, ...]:
