@@ -4,6 +4,7 @@ import bz2
 import gzip
 import io
 import lzma
+import os
 import sys
 
 import numpy as np
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 import dualsvm
-from dualsvm.data import svmlight
+from dualsvm.data import files, svmlight
 
 from .datasets import opened, same, sparse_rows, whole
 
@@ -88,7 +89,7 @@ def test_zstd_needs_a_package(tmp_path, monkeypatch):
     path = tmp_path / "data"
     path.write_bytes(PACKERS["zst"](TEXT.encode()))
     monkeypatch.setitem(sys.modules, "zstandard", None)
-    monkeypatch.setitem(sys.modules, "compression", None)
+    monkeypatch.setattr(files, "_native", None)
     with pytest.raises(ImportError, match=r"data' is packed with zstd: install the package zstandard"):
         whole(dualsvm.open_dataset(path))
 
@@ -344,6 +345,15 @@ def test_a_pipe():
             return n
 
     same(dualsvm.open_dataset(Pipe()), X, Y)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="makes a pipe")
+def test_a_pipe_with_a_name(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(
+        ValueError, match=r"pipe' is not a regular file: open it with mode 'rb' and give the open file"
+    ):
+        dualsvm.open_dataset(tmp_path / "pipe")
 
 
 @settings(max_examples=200, deadline=None)

@@ -12,7 +12,7 @@ from ..checks import Array
 from .chunk import Part
 from .columns import Columns, pyarrow
 from .cut import rows_of_size
-from .iterables import begin, is_function
+from .iterables import begin, is_function, is_iterator
 from .source import Reader, Unhurried
 
 _BATCH = 1 << 15  # rows of a record batch that are asked for
@@ -28,8 +28,7 @@ class ArrowStream:
     def __init__(self, source: Any, choice: dict[str, Any]) -> None:
         self.name = f"the {type(source).__name__}"
         self._source, self._choice = source, choice
-        reads_itself = hasattr(source, "__iter__") and not hasattr(source, "collect") and iter(source) is source
-        self.once = reads_itself or isinstance(source, pyarrow().RecordBatchReader)
+        self.once = is_iterator(source)
         self._columns: Columns | None = None
         self.n_features: int | None = None
         self.chunk_rows: int | None = 0

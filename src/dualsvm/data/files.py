@@ -13,6 +13,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+try:
+    from compression import zstd as _native
+except ImportError:  # before Python 3.14
+    _native = None
+
+_DAMAGED: tuple[type[Exception], ...] = (zlib.error, lzma.LZMAError, gzip.BadGzipFile)
+if _native is not None:
+    _DAMAGED += (_native.ZstdError,)
 _OPEN: dict[str, Callable[[Any], Any]] = {"gzip": gzip.open, "bzip2": bz2.BZ2File, "xz": lzma.LZMAFile}
 _PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 
@@ -62,7 +70,7 @@ def unpacked(file: Any, how: str | None, name: str) -> Iterator[Any]:
                 yield stream
     except EOFError:
         raise ValueError(f"{name} is truncated: the {how} data ends too early; copy the file again") from None
-    except (zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
+    except _DAMAGED as error:
         raise ValueError(f"{name} is damaged: {error}; copy the file again") from error
     except OSError as error:
         if how == "bzip2" and error.errno is None:  # how bz2 says that the data are wrong
@@ -71,12 +79,8 @@ def unpacked(file: Any, how: str | None, name: str) -> Iterator[Any]:
 
 
 def _zstd(file: Any, name: str) -> Any:
-    try:
-        from compression import zstd
-
-        return zstd.ZstdFile(file)
-    except ImportError:
-        pass
+    if _native is not None:
+        return _native.ZstdFile(file)
     try:
         import zstandard
     except ImportError:

@@ -22,7 +22,7 @@ class Chunks:
 
     def __init__(self, source: Any) -> None:
         self.n_features: int | None = None
-        self.once = hasattr(source, "__iter__") and iter(source) is source
+        self.once = is_iterator(source)
         self.name = f"the {type(source).__name__}"
         self._source = source
 
@@ -44,6 +44,11 @@ def begin(source: Any) -> Iterator[Any]:
     if is_data_iter(source):
         return _data_iter(source)
     return iter(source() if is_function(source) else source)
+
+
+def is_iterator(source: Any) -> bool:
+    """Whether it serves for one pass only; it is not begun, as that may have side effects."""
+    return hasattr(source, "__iter__") and hasattr(source, "__next__")
 
 
 def is_function(source: Any) -> bool:

@@ -104,10 +104,10 @@ def open_dataset(
     kind = as_float(dtype)
     threads = as_threads(n_jobs)
     text = {"n_features": n_features, "index_base": index_base, "bad_lines": bad_lines}
-    named = {name: value if isinstance(value, str) else None for name, value in (("qid", qid), ("weight", weight))}
-    choice = {"target": target, "features": features} | named
-    arrays = {name: value for name, value in (("qid", qid), ("weight", weight)) if value is not None}
-    beside = {name: value for name, value in arrays.items() if not isinstance(value, str)}
+    given = {"qid": qid, "weight": weight}
+    beside = {name: value for name, value in given.items() if value is not None and not isinstance(value, str)}
+    names = {name: None if name in beside else value for name, value in given.items()}
+    choice = {"target": target, "features": features} | names
     opener = _file if isinstance(source, str | os.PathLike) else _object
     found = opener(source, text, choice, kind, threads)
     if not isinstance(found, Text):
@@ -137,6 +137,8 @@ def _file(source: Any, text: dict[str, Any], choice: dict[str, Any], dtype: Any,
     path = Path(source)
     if path.is_dir():
         return _folder(path, choice, threads)
+    if path.exists() and not path.is_file():  # a pipe, from which nothing can be read twice
+        raise ValueError(f"{str(path)!r} is not a regular file: open it with mode 'rb' and give the open file")
     with open(path, "rb") as file:
         beginning = file.read(8)
     expected = _ENDINGS.get(path.suffix.lower())

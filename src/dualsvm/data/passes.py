@@ -60,6 +60,7 @@ class _Passes:
             if len(part) != stop - start:
                 raise ValueError(f"{self.name} has changed since it was opened: open it again")
             yield _chunk(self._complete(part, start), start, k)
+            del part  # nothing is kept while the next chunk is read
 
     def _sound(self, part: Part, start: int) -> Part:
         """Check a part, whose first row has this position, and that it is like the others."""
@@ -210,6 +211,7 @@ class StreamPasses(_Passes):
             width = max(width, part.X.shape[1])
             cuts.append(cuts[-1] + len(part))
             yield _chunk(part, cuts[-2], k)
+            del part
         stream.check()
         self._see(cuts[-1], width)
         self.cuts, self._prints = np.array(cuts), prints
@@ -222,8 +224,9 @@ class StreamPasses(_Passes):
         for part in self._stream.parts():
             if part.X.shape[0] == 0:
                 continue
-            yield self._complete(self._sound(part, at), at)
-            at += part.X.shape[0]
+            start, at = at, at + part.X.shape[0]
+            yield self._complete(self._sound(part, start), start)
+            del part
 
     def _sound(self, part: Part, start: int) -> Part:
         return part if self._stream.trusted else super()._sound(part, start)
