@@ -107,13 +107,26 @@ def test_single_precision_where_nothing_is_lost(tmp_path):
     assert next(iter(store)).X.dtype == np.float64
 
 
-@pytest.mark.parametrize("kind", [bool, np.int8, np.uint16, np.int64, np.float32, np.float64, str])
+@pytest.mark.parametrize(
+    "kind", [bool, np.int8, np.uint16, np.int64, ">i4", np.float32, np.float64, np.longdouble, str]
+)
 def test_targets_of_all_kinds(kind, tmp_path):
     y = np.array(["ham", "spam", "ä", ""])[Y] if kind is str else (Y % 2 if kind is bool else Y).astype(kind)
     store = dualsvm.open_dataset(X, target=y, chunk_rows=8).save(tmp_path / "store")
     assert store.targets().dtype.kind == y.dtype.kind
     np.testing.assert_array_equal(store.targets(), y)
     same(store, X, y)
+
+
+def test_more_entries_than_int32_counts(tmp_path):
+    """The starts of rows go on beyond 2**31, though those of a chunk do not."""
+    writer = write.Writer(tmp_path, None)
+    chunk = dualsvm.Chunk(sp.csr_array(np.ones((3, 4))))
+    writer.add(chunk)
+    writer._stored = 2**31 - 6
+    writer.add(chunk)
+    writer.finish(None)
+    assert np.load(tmp_path / "indptr.npy").tolist() == [0, 4, 8, 12, 2**31 - 2, 2**31 + 2, 2**31 + 6]
 
 
 def test_names_of_features_are_kept(tmp_path):

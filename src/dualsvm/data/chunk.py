@@ -120,7 +120,7 @@ def joined(parts: Sequence[Part]) -> Part:
         return parts[0]
     if sp.issparse(parts[0].X):
         sizes = np.cumsum([0] + [part.X.nnz for part in parts])
-        starts = [part.X.indptr[1:] + size for part, size in zip(parts, sizes[:-1], strict=True)]
+        starts = [part.X.indptr[1:].astype(np.int64) + size for part, size in zip(parts, sizes[:-1], strict=True)]
         indptr = np.concatenate([[0], *starts]).astype(np.int32 if sizes[-1] < 2**31 else np.int64, copy=False)
         indices = np.concatenate([part.X.indices for part in parts]).astype(indptr.dtype, copy=False)
         values = np.concatenate([part.X.data for part in parts])
@@ -172,7 +172,8 @@ def as_targets(y: Any, n: int) -> Array:
         raise ValueError(f"y must hold one target per row of X, shape ({n},), got shape {array.shape}")
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise ValueError("y contains NaN or infinity: remove or replace those rows")
-    return array
+    kind = np.float64 if array.dtype.kind == "f" and array.dtype.itemsize > 8 else array.dtype.newbyteorder("=")
+    return array.astype(kind, copy=False)
 
 
 def _flat(values: Any, n: int) -> Array:

@@ -97,7 +97,8 @@ class Writer:
         if self._sparse:
             if X.shape[1] > 2**31:
                 raise ValueError(f"a store holds fewer than 2**31 features, got {X.shape[1]}")
-            self._grow("indptr", (X.indptr if self.n_rows == 0 else X.indptr[1:]) + self._stored, np.int64)
+            starts = X.indptr.astype(np.int64) + self._stored  # beyond what the int32 of a chunk holds
+            self._grow("indptr", starts if self.n_rows == 0 else starts[1:], np.int64)
             self._grow("indices", X.indices, np.int32)
             self._add_values(X.data, ())
         else:
