@@ -77,7 +77,10 @@ def main() -> None:
                             reached.setdefault(tol, run.reads)
                     run.settle()
                     if args.v:
-                        print(f"      settled: estimate {run.estimate:.2e}, visits {run.visits / len(y):.1f}")
+                        for at, lower, upper, missing, kappa in run.trace:
+                            print(f"      {at / len(y):.1f} lower {lower:.6g} upper {upper:.6g} + {missing:.4g} "
+                                  f"kappa {kappa:.3g}")
+                        run.trace.clear()
                 seconds = time.perf_counter() - run.began
                 print(f"{name} C={C} cache {part}: reads {reached.get(1e-2)} / {reached.get(1e-3)}, gap {run.gap:.1e}, "
                       f"visits {run.visits / len(y):.0f}, kept {rows:.2f}, {seconds:.1f} s", flush=True)

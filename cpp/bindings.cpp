@@ -227,7 +227,8 @@ NB_MODULE(_core, m) {
                  expect(rest.size() == 0 || std::int64_t(rest.size()) == length(self.spec, "cost"),
                         "rest of another length");
                  nb::gil_scoped_release release;
-                 return self.state->survey(w.data(), rest.size() ? rest.data() : nullptr, threads);
+                 const Tally tally = self.state->survey(w.data(), rest.size() ? rest.data() : nullptr, threads);
+                 return std::pair(tally.loss, tally.gap);
              })
         .def("deposit",
              [](const Held& self, const Array<bool>& which, Vector u) {

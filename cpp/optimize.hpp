@@ -223,7 +223,7 @@ public:
     void resume(const double* alpha) override {
         for (Index i = 0; i < block_.size(); ++i) block_.set_alpha(i, alpha);
     }
-    double survey(const double* w, double* rest, int threads) override {
+    Tally survey(const double* w, double* rest, int threads) override {
         if (rest) std::fill(rest, rest + block_.size(), kInfinity);
         const std::size_t shares = shares_of(examples_, threads);
         std::vector<Tally> tallies(shares);
@@ -233,9 +233,9 @@ public:
             const auto run = wide() ? survey_wide<Block> : survey_loop<Block>;
             tallies[t] = run(block_, scratches[t], share(examples_, t, shares), w, rest);
         });
-        double loss = 0;
-        for (const Tally& tally : tallies) loss += tally.loss;
-        return loss;
+        Tally all;
+        for (const Tally& tally : tallies) all += tally;
+        return all;
     }
     double deposit(const bool* which, double* u) const override {
         auto scratch = block_.scratch();

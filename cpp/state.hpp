@@ -72,9 +72,10 @@ public:
 
     /// resume: takes dual variables that v already counts.
     virtual void resume(const double* alpha) = 0;
-    /// survey: the losses of these examples at some weights, and for each, unless `rest` is null, how far its
-    /// gradients are from leaving it anything to gain: 0 where they do already, infinity where it costs nothing.
-    virtual double survey(const double* w, double* rest, int threads) = 0;
+    /// survey: the losses of these examples at some weights, and their parts of the gap; and for each, unless `rest`
+    /// is null, how far its gradients are from leaving it anything to gain: 0 where they do already, infinity where
+    /// it costs nothing.
+    virtual Tally survey(const double* w, double* rest, int threads) = 0;
     /// deposit: adds to u what the dual variables make of it, those of the examples in `which`, or of all; returns
     /// their linear part.
     virtual double deposit(const bool* which, double* u) const = 0;

@@ -41,7 +41,11 @@ class Plan:
     chunk_passes: int = 2  # over the rows of a chunk that has just been read
     rounds: float = 2.0  # passes over the rows in memory, for every read, between chunks
     last_passes: int = 60  # over the rows in memory after a read, at most
-    pull: bool = True
+    sow: float = 0.02  # gap to which the first rows are solved
+    first_passes: int = 60  # over the first rows, before any is dropped
+    pull: int = 1
+    far: float = 0.05  # of the objective: what the losses of the rest may exceed their part of u by
+    witness: float = 0.05  # of the limit: a random sample of the rows that are not kept
     fine: float = 0.1  # of the last gap: to this the rows in memory are solved after a read
 
 
@@ -122,6 +126,8 @@ class Run:
         self.visits = 0
         self.distance, self.plain_passes = 0.0, np.inf
         self.trace: list[Any] = []
+        self.dropped = False  # whether any row that was seen is not in memory
+        self.witnesses: dict[int, tuple[Part, float]] = {}
         self.history: list[Record] = []
         self.began = time.perf_counter()
         self.estimate = np.inf
@@ -178,7 +184,7 @@ class Run:
 
     def read(self) -> None:
         """Read the data once."""
-        offer = self.offer
+        offer = self.offer if self.reads else None
         loss, explored, active, n = 0.0, 0, 0, 0
         sample: list[tuple[Array, float]] = []
         since = 0.0
@@ -194,7 +200,7 @@ class Run:
                 n += len(chunk)
                 part = self._meet(chunk)
                 if offer is not None:
-                    loss += part.kernel.survey(offer, _NOTHING, self.threads)
+                    loss += part.kernel.survey(offer, _NOTHING, self.threads)[0]
                 visited, awake = self._optimize([part], self.plan.chunk_passes)
                 explored, active = explored + visited, active + awake
                 part.rank_rows(self, self.current())
@@ -202,6 +208,8 @@ class Run:
                 sample.append((self.random.choice(part.rank, 64), float(sizes.sum()) / 64))
                 keep = part.rank < max(self.bar, self._share(part.rank, sizes))
                 done.add(chunk.index)
+                if not self.dropped and self.bytes + sizes.sum() > self.limit:
+                    self._sow(part, n)
                 linear += self._store(part, keep, u)
                 while self.bytes > self.limit:
                     linear += self._evict(done, u)
@@ -232,6 +240,15 @@ class Run:
         at = int(np.searchsorted(total, 0.95 * self.limit))
         self.bar = np.inf if at >= len(ranks) else float(ranks[order[at]])
 
+    def _sow(self, part: Part, seen: int) -> None:
+        """Solve what has been seen, all of which is in memory: the weights are then not far from where they will be."""
+        self.u_rest, self.linear_rest = np.zeros(self.root.n_weights), 0.0
+        self._settle([*self.parts.values(), part], self.plan.sow, self.plan.first_passes)
+        self.dropped = True
+        if self.pull.kappa > 0:  # what the pull may take of the objective grows with the number of examples
+            self.pull.kappa = min(self.stiffness, self.pull.kappa * (self.dataset.n_rows or 4 * seen) / seen)
+            self.pull.begin(self.layout.as_seen(self.offer))
+
     def _share(self, rank: Array, sizes: Array) -> float:
         """Return who may be kept of a chunk in any case: its share of the limit."""
         if self.total == 0:
@@ -243,36 +260,57 @@ class Run:
     def settle(self) -> None:
         """Solve what is in memory, the dual variables of all the rest being what they are, as far as that pays.
 
-        That problem has bounds of its own: its primal adds to the losses in memory what the rest of u makes of w.
+        That problem has bounds of its own: its primal adds to the losses in memory what the rest of u makes of w. That
+        is less than the losses of the rest at w, and the further w moves the less; by how much, the witnesses tell.
         """
         self.root.restart()
-        self.offer, best = self.offered(), np.inf
-        if not self.parts:
-            return
-        pull, plan = self.pull, self.plan
-        gap, visits, began = np.inf, 0, self.visits
-        least = max(plan.fine * min(self.gap, 1.0), 0.2 * self.tol)
-        goal = least if pull.kappa == 0 else pull.goal(min(self.gap, 1.0), self.tol)
-        while self.visits - began < plan.last_passes * self.n_held and gap > least:
-            before, most = self.visits, min(pull.left(visits), plan.last_passes * self.n_held - (self.visits - began))
-            self._optimize(list(self.parts.values()), 10**6, goal, most)
+        self.offer = self.offered()
+        parts = list(self.parts.values())
+        if parts:
+            self._settle(parts, max(self.plan.fine * min(self.gap, 1.0), 0.2 * self.tol), self.plan.last_passes)
+
+    def _settle(self, parts: list[Part], least: float, passes: float) -> None:
+        pull, held = self.pull, sum(len(part.which) for part in parts)
+        most, visits, far = self.visits + passes * held, 0, False
+        kept: list[Array] = []
+        gap = best = np.inf
+        goal = max(least, 0.1) if pull.kappa == 0 else pull.goal(min(self.gap, 1.0), self.tol)
+        while self.visits < most:
+            before = self.visits
+            self._optimize(parts, 10**6, goal, min(pull.left(visits), most - before))
             visits += self.visits - before
-            w = self.offered()
-            last = gap
-            lower, upper = self._bounds(w)
-            if upper < best:
-                self.offer, best = w, upper
+            w, last = self.offered(), gap
+            lower, upper = self._bounds(parts, w)
+            missing = self._missing(w)
             gap = relative_gap(lower, upper)
-            self.trace.append((self.visits, lower, upper, pull.kappa))
+            self.trace.append((self.visits, lower, upper, missing, pull.kappa))
+            far = missing > self.plan.far * abs(upper)
+            if upper + missing < best:
+                best, self.offer = upper + missing, w
+            if far:
+                break
+            kept = [part.alpha() for part in parts] if self.witnesses else []
+            if upper - lower < max(missing, least * abs(upper)) or self.visits == before:
+                break
             self.distance = self.root.distance(w)
             if pull.kappa > 0:
-                pull.move(self.layout.as_seen(w), min(last, 1e300), upper, gap, visits)
+                pull.move(self.layout.as_seen(w), min(last, 1e300), upper + missing, gap, visits)
                 visits = 0
-                goal = pull.goal(gap, self.tol)
+                goal = pull.goal(gap, self.tol) if pull.kappa > 0 else max(least, 0.1 * gap)
             else:
-                goal = 0.5 * goal
-            if self.visits == before:
-                break
+                goal = 0.3 * goal
+        if far and kept:  # too far from where the rest has been seen
+            for part, alpha in zip(parts, kept, strict=True):
+                part.kernel.resume(np.ascontiguousarray(alpha).reshape(-1))
+            self._bounds(parts, self.offer)
+        if pull.kappa > 0:
+            if far:
+                pull.kappa = min(2 * pull.kappa, self.stiffness)
+            pull.begin(self.layout.as_seen(self.offer))
+
+    def _missing(self, w: Array) -> float:
+        """Return an estimate of what the losses of the examples that are not in memory exceed their part of u by."""
+        return sum(part.kernel.survey(w, _NOTHING, 1)[1] * factor for part, factor in self.witnesses.values())
 
     @property
     def n_held(self) -> int:
@@ -281,11 +319,11 @@ class Run:
     def draw(self, centre: Array, kappa: float) -> None:
         self.root.draw(self.layout.as_kernel(centre), kappa)
 
-    def _bounds(self, w: Array) -> tuple[float, float]:
+    def _bounds(self, parts: list[Part], w: Array) -> tuple[float, float]:
         """Return bounds on what is in memory alone, at these weights."""
         u, linear = self.u_rest.copy(), self.linear_rest
         upper = self.root.distance(w) + linear - float(w @ u)
-        for part in self.parts.values():
+        for part in parts:
             loss, own = part.kernel.inspect(w, u, self.threads)
             upper, linear = upper + loss, linear + own
         return self.root.rebuild(u, linear, upper), upper
@@ -311,6 +349,13 @@ class Run:
     def _store(self, part: Part, keep: Array, u: Array) -> float:
         """Keep some rows of a chunk, and of the rest what they make of u; return their linear part."""
         linear = part.kernel.deposit(np.ascontiguousarray(~keep), u) if not keep.all() else 0.0
+        self.witnesses.pop(part.chunk.index, None)
+        rest = np.flatnonzero(~keep)
+        if len(rest):
+            total = self.total or 3 * self.limit
+            n = max(1, min(len(rest), int(self.plan.witness * self.limit / total * len(keep))))
+            some = part.some(self, np.sort(self.random.choice(rest, n, replace=False)))
+            self.witnesses[part.chunk.index] = some, len(rest) / n
         alpha = part.alpha()
         if alpha.ndim == 1:
             self.duals[part.chunk.index] = alpha, None
