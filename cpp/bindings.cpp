@@ -99,11 +99,11 @@ struct Held {
 
 using Passes = std::vector<std::tuple<std::int64_t, std::int64_t, double, double, double>>;
 
-Passes run(std::vector<State*> states, std::int64_t max_passes, std::int64_t max_visits, double goal) {
+Passes run(const std::vector<State*>& states, std::int64_t max_passes, std::int64_t max_visits, double goal) {
     std::vector<Pass> passes;
     {
         nb::gil_scoped_release release;
-        passes = optimize(std::move(states), max_passes, max_visits, goal);
+        passes = optimize(states, max_passes, max_visits, goal);
     }
     Passes out;
     for (const Pass& p : passes) out.emplace_back(p.visited, p.awake, p.lower, p.estimate, p.seconds);
@@ -267,7 +267,7 @@ NB_MODULE(_core, m) {
                   states.push_back(held->state.get());
                   expect(held->state->moving() == many[0]->state->moving(), "states that share nothing");
               }
-              return run(std::move(states), max_passes, max_visits, goal);
+              return run(states, max_passes, max_visits, goal);
           });
 
     bind_structured(m);

@@ -48,6 +48,12 @@ struct Moving {
     bool pulled() const { return sigma < 1; }
     double dual() const { return linear + prior.conjugate(v, sigma); }
 
+    /// What steps are to move; `regain` must follow them.
+    Weights moving() { return drawn.moving(v, w, pulled()); }
+    void regain() {
+        if (pulled()) drawn.regain(v, w);
+    }
+
     /// v and w of u = sum alpha x, and with them the linear part.
     void rebuild(std::vector<double> u, double linear_part) {
         linear = linear_part;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <limits>
@@ -9,27 +10,46 @@ namespace dualsvm {
 
 constexpr double kLittle = 0.1;  // times the mean part of the gap in the last pass: little to gain
 
-/// Who is due on the next day with anybody due at all.
-static std::int64_t turn(const std::vector<State*>& states) {
-    std::size_t due = 0;
-    for (std::size_t day = 0; day < Calendar::kDays && due == 0; ++day)
-        for (State* state : states) due += state->turn();
-    return std::int64_t(due);
+constexpr std::size_t kRunLength = 32;  // examples of one of several states that are visited one after the other
+
+/// Some of those who are due in one of several states.
+struct Run {
+    State* state;
+    std::size_t from, to;
+};
+
+/// Who is due on the next day with anybody due at all, in a random order: of several states in short runs, as all of
+/// one state would first draw the weights to itself.
+static std::vector<Run> turn(const std::vector<State*>& states, Random& random) {
+    std::vector<Run> runs;
+    for (std::size_t day = 0; day < Calendar::kDays && runs.empty(); ++day) {
+        for (State* state : states) {
+            const std::size_t due = state->turn(), most = states.size() > 1 ? kRunLength : due;
+            for (std::size_t from = 0; from < due; from += most)
+                runs.push_back({state, from, std::min(from + most, due)});
+        }
+    }
+    if (states.size() > 1)
+        for (std::size_t i = runs.size(); i > 1; --i) std::swap(runs[i - 1], runs[random.below(std::uint32_t(i))]);
+    return runs;
 }
 
-std::vector<Pass> optimize(std::vector<State*> states, std::int64_t max_passes, std::int64_t max_visits,
+std::vector<Pass> optimize(const std::vector<State*>& states, std::int64_t max_passes, std::int64_t max_visits,
                            double goal) {
     std::vector<Pass> passes;
     if (states.empty()) return passes;
     Moving& moving = *states[0]->moving();
     while (std::int64_t(passes.size()) < max_passes && max_visits > 0) {
         const auto began = std::chrono::steady_clock::now();
-        const std::int64_t due = turn(states);
-        if (due == 0) break;
-        for (std::size_t i = states.size(); i > 1; --i)
-            std::swap(states[i - 1], states[moving.random.below(std::uint32_t(i))]);
+        const std::vector<Run> runs = turn(states, moving.random);
+        if (runs.empty()) break;
+        std::int64_t due = 0;
         Tally tally;
-        for (State* state : states) tally += state->visit();
+        for (const Run& run : runs) {
+            tally += run.state->visit(run.from, run.to);
+            due += std::int64_t(run.to - run.from);
+        }
+        moving.regain();
         moving.linear += tally.linear;
         moving.blend();
         const double lower = moving.dual();

@@ -52,12 +52,12 @@ DUALSVM_AHEAD void look_ahead(const Block& block, const Visits& visits, std::siz
     if (p + kAhead < visits.n) block.ahead(visits.examples[p + kAhead]);
 }
 
-/// Visits examples in the given order, each time raising the dual over the block as far as it goes.
+/// Visits some of these examples in the given order, each time raising the dual over the block as far as it goes.
 template <class Block>
-inline Tally sweep_loop(Block& block, typename Block::Scratch& scratch, const Visits& visits, const Weights& weights,
-                        double sigma) {
+inline Tally sweep_loop(Block& block, typename Block::Scratch& scratch, const Visits& visits, std::size_t from,
+                        std::size_t to, const Weights& weights, double sigma) {
     Tally tally;
-    for (std::size_t p = 0; p < visits.n; ++p) {
+    for (std::size_t p = from; p < to; ++p) {
         look_ahead(block, visits, p);
         const std::uint32_t i = visits.examples[p];
         const Look look = block.look(i, weights.w, scratch);
@@ -69,9 +69,9 @@ inline Tally sweep_loop(Block& block, typename Block::Scratch& scratch, const Vi
 }
 
 template <class Block>
-DUALSVM_WIDE Tally sweep_wide(Block& block, typename Block::Scratch& scratch, const Visits& visits,
-                              const Weights& weights, double sigma) {
-    return sweep_loop(block, scratch, visits, weights, sigma);
+DUALSVM_WIDE Tally sweep_wide(Block& block, typename Block::Scratch& scratch, const Visits& visits, std::size_t from,
+                              std::size_t to, const Weights& weights, double sigma) {
+    return sweep_loop(block, scratch, visits, from, to, weights, sigma);
 }
 
 /// Whether the primal of these blocks can be smooth.
@@ -134,7 +134,8 @@ public:
             std::shared_ptr<Moving> moving)
         : State(moving ? std::move(moving)
                        : std::make_shared<Moving>(shape, std::size_t(block.n_weights()), single_precision, seed)),
-          block_(std::move(block)) {
+          block_(std::move(block)),
+          scratch_(block_.scratch()) {
         for (Index i = 0; i < block_.size(); ++i)
             if (block_.cost(i) > 0) examples_.push_back(std::uint32_t(i));
         calendar_.reset(examples_, std::size_t(block_.size()));
@@ -144,12 +145,13 @@ public:
 
     std::size_t turn() override {
         calendar_.turn(due_);
-        return due_.size();
-    }
-    Tally visit() override {
         moving_.random.shuffle(due_);
         finds_.resize(due_.size());
-        return sweep(due_);
+        return due_.size();
+    }
+    Tally visit(std::size_t from, std::size_t to) override {
+        const auto run = wide() ? sweep_wide<Block> : sweep_loop<Block>;
+        return run(block_, scratch_, share(due_, 0, 1), from, to, moving_.moving(), moving_.sigma);
     }
     std::int64_t note() override { return note(due_); }
 
@@ -322,16 +324,8 @@ private:
         return awake;
     }
 
-    Tally sweep(const std::vector<std::uint32_t>& due) {
-        auto scratch = block_.scratch();
-        const auto run = wide() ? sweep_wide<Block> : sweep_loop<Block>;
-        const Tally tally = run(block_, scratch, share(due, 0, 1),
-                                moving_.drawn.moving(moving_.v, moving_.w, moving_.pulled()), moving_.sigma);
-        if (moving_.pulled()) moving_.drawn.regain(moving_.v, moving_.w);
-        return tally;
-    }
-
     Block block_;
+    typename Block::Scratch scratch_;
     std::vector<std::uint32_t> examples_;  // all that cost something
     Calendar calendar_;
     std::vector<std::uint32_t> due_;  // in the present pass

@@ -37,10 +37,10 @@ public:
     /// explore: the next pass visits every example.
     virtual void explore() = 0;
 
-    /// What a pass of `optimize` is made of: find who is due next, and how many that are, visit them, and note what
-    /// was found; returns how many have something to gain.
+    /// What a pass of `optimize` is made of: find who is due next, in random order, and how many that are; visit some
+    /// of them; and note what was found; returns how many have something to gain.
     virtual std::size_t turn() = 0;
-    virtual Tally visit() = 0;
+    virtual Tally visit(std::size_t from, std::size_t to) = 0;
     virtual std::int64_t note() = 0;
 
     /// certify: the dual of alpha and the primal of the weights offered, in one pass over all examples; where single
@@ -90,6 +90,7 @@ protected:
 
 /// optimize: passes over the examples of some states, which share what moves, that are due, until `max_passes` of
 /// them, `max_visits` visits, or an estimated relative gap of `goal`.
-std::vector<Pass> optimize(std::vector<State*> states, std::int64_t max_passes, std::int64_t max_visits, double goal);
+std::vector<Pass> optimize(const std::vector<State*>& states, std::int64_t max_passes, std::int64_t max_visits,
+                           double goal);
 
 }  // namespace dualsvm

@@ -39,8 +39,8 @@ class Plan:
     """How much work goes into what is in memory; all of these are matters of speed only."""
 
     chunk_passes: int = 2  # over the rows of a chunk that has just been read
-    rounds: float = 2.0  # passes over the rows in memory, for every read, between chunks
-    last_passes: int = 60  # over the rows in memory after a read, at most
+    company: float = 1.0  # rows in memory that are visited along with those of a chunk, in units of these
+    last_passes: int = 200  # over the rows in memory after a read, at most
     sow: float = 0.02  # gap to which the first rows are solved
     first_passes: int = 60  # over the first rows, before any is dropped
     pull: int = 1
@@ -95,6 +95,20 @@ class Run:
         What to read.
     problem_of : callable
         Makes the problem of the rows of a chunk, or of some of them.
+    limit : float
+        Bytes that rows may take in memory, beside those of a few chunks.
+    tol : float
+        The relative gap that is asked for.
+    seed : int
+        Of the order in which chunks and examples are visited.
+    threads : int, default 1
+        Number of threads for what needs no order.
+    prepare : callable, default None
+        Makes of a chunk what `problem_of` and what is kept speak of: classes as numbers, say.
+    single_precision : bool, default False
+        Whether the weights are to be float32 numbers where the rows are.
+    plan : Plan, default None
+        How much work goes into what.
     """
 
     def __init__(
@@ -105,10 +119,15 @@ class Run:
         tol: float,
         seed: int,
         threads: int = 1,
+        prepare: Callable[[Chunk], Chunk] | None = None,
         single_precision: bool = False,
         plan: Plan | None = None,
     ) -> None:
         self.dataset, self.problem_of = dataset, problem_of
+        self.prepare = prepare or (lambda chunk: chunk)
+        self.labels: dict[int, Array | None] = {}
+        self.starts: dict[int, int] = {}
+        self.lengths: dict[int, int] = {}
         self.limit, self.tol, self.threads = limit, tol, threads
         self.plan = plan or Plan()
         self.random = np.random.default_rng(seed)
@@ -145,6 +164,10 @@ class Run:
         return bool(self.gap <= self.tol)
 
     @property
+    def certified(self) -> bool:
+        return self.w is not None
+
+    @property
     def n_iter(self) -> int:
         return self.reads
 
@@ -170,7 +193,8 @@ class Run:
         some = self.problem_of(_rows_of(chunk, np.arange(1)))
         self.layout = Layout(some)
         self._some, self._some_rows = some, self.layout.rows(some)
-        self.root = self.layout.kernel(some, self._some_rows, self._seed, self._single)
+        single = self._single and chunk.X.dtype == np.float32 and some.covariance is None
+        self.root = self.layout.kernel(some, self._some_rows, self._seed, single)
         self.lower = self.root.nothing()
         problem = self.problem_of(chunk)
         per_class = None if problem.variance is None else problem.variance.reshape(-1, self._some_rows.width).mean(axis=0)
@@ -187,12 +211,15 @@ class Run:
         offer = self.offer if self.reads else None
         loss, explored, active, n = 0.0, 0, 0, 0
         sample: list[tuple[Array, float]] = []
-        since = 0.0
         u: Any = None
         linear = total_bytes = 0.0
         done: set[int] = set()
         with closing(self.dataset.chunks(self.random)) as chunks:
-            for chunk in chunks:
+            for raw in chunks:
+                chunk = self.prepare(raw)
+                self.starts[chunk.index] = chunk.start
+                if chunk.y is not None and chunk.y.dtype.kind == "i":
+                    self.labels[chunk.index] = chunk.y
                 if self.root is None:
                     self._begin(chunk)
                 if u is None:
@@ -201,7 +228,7 @@ class Run:
                 part = self._meet(chunk)
                 if offer is not None:
                     loss += part.kernel.survey(offer, _NOTHING, self.threads)[0]
-                visited, awake = self._optimize([part], self.plan.chunk_passes)
+                visited, awake = self._optimize([part, *self._company(part)], self.plan.chunk_passes)
                 explored, active = explored + visited, active + awake
                 part.rank_rows(self, self.current())
                 sizes = part.sizes()
@@ -213,11 +240,7 @@ class Run:
                 linear += self._store(part, keep, u)
                 while self.bytes > self.limit:
                     linear += self._evict(done, u)
-                since += float(sizes.sum())
                 total_bytes += float(sizes.sum())
-                if self.parts and since * self.plan.rounds >= self.bytes:
-                    self._optimize(list(self.parts.values()), max(1, int(since * self.plan.rounds / self.bytes)))
-                    since = 0.0
         self.reads += 1
         if offer is not None:
             upper = self.root.distance(offer) + loss
@@ -328,22 +351,37 @@ class Run:
             upper, linear = upper + loss, linear + own
         return self.root.rebuild(u, linear, upper), upper
 
+    def _company(self, part: Part) -> list[Part]:
+        """Return some of what is in memory, at random, to be visited along with a chunk."""
+        room = self.plan.company * len(part.which)
+        some = []
+        for index in self.random.permutation(list(self.parts)).tolist():
+            room -= len(self.parts[index].which)
+            if room < 0:
+                break
+            some.append(self.parts[index])
+        return some
+
+    def alpha(self, index: int) -> Array:
+        """Return the dual variables of a chunk, with those of all its rows on a line where they are several."""
+        n = self.lengths[index]
+        values, at = self.duals[index]
+        alpha = np.zeros((n, *self._some.alpha_shape[1:]))
+        if at is None:
+            alpha[...] = values
+        else:
+            alpha.reshape(-1)[at] = values
+        if index in self.parts:
+            alpha[self.parts[index].which] = self.parts[index].alpha()
+        return alpha
+
     def _meet(self, chunk: Chunk) -> Part:
         """Return the rows of a chunk with their dual variables; what was kept of it is left to them."""
-        n = len(chunk)
+        n = self.lengths[chunk.index] = len(chunk)
+        alpha = self.alpha(chunk.index) if chunk.index in self.duals else np.zeros((n, *self._some.alpha_shape[1:]))
         old = self.parts.pop(chunk.index, None)
         if old is not None:
             self.bytes -= int(old.sizes().sum())
-        problem = self.problem_of(chunk)
-        alpha = np.zeros(problem.alpha_shape)
-        if chunk.index in self.duals:
-            values, at = self.duals[chunk.index]
-            if at is None:
-                alpha[...] = values
-            else:
-                alpha.reshape(-1)[at] = values
-        if old is not None:
-            alpha[old.which] = old.alpha()
         return Part(self, chunk, np.arange(n), alpha)
 
     def _store(self, part: Part, keep: Array, u: Array) -> float:
@@ -416,6 +454,26 @@ class Run:
             visited, awake = visited + v, awake + a
         self.visits += visited
         return visited, awake
+
+
+def pursue_chunks(run: Run, max_reads: int, watchers: Sequence[Watcher] = ()) -> str:
+    """Read until the gap is within the tolerance, or so many times; return how that ended."""
+    status = "max_iter"
+    try:
+        while status == "max_iter" and not run.converged and run.reads < max_reads:
+            for watcher in watchers:
+                watcher.begin()
+            run.read()
+            if any([watcher.tell(run) for watcher in watchers]):
+                status = "stopped"
+            if not run.converged:
+                run.settle()
+    except KeyboardInterrupt:
+        status = "interrupted"
+    finally:
+        for watcher in watchers:
+            watcher.close()
+    return "converged" if run.converged else status
 
 
 def _rows_of(chunk: Chunk, which: Array) -> Chunk:
