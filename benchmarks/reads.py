@@ -1,6 +1,6 @@
 """How many reads of the data a solve out of core takes, beside the passes of one in memory.
 
-    python -m benchmarks.reads a9a,news20bin,mnist,noisy --C 0.1,1,10 --cache 0.1,0.3 --chunks 20
+python -m benchmarks.reads a9a,news20bin,mnist,noisy --C 0.1,1,10 --cache 0.1,0.3 --chunks 20
 """
 
 from __future__ import annotations
@@ -8,11 +8,12 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
+from functools import partial
 
 import numpy as np
 
 import dualsvm
-from dualsvm.outofcore import Plan, Run
+from dualsvm.chunked import Plan, Run
 
 from . import data
 
@@ -21,6 +22,10 @@ def noisy(n: int = 200_000, seed: int = 0):
     """The sparse set with one label in five flipped."""
     X, y = data.sparse(n, seed=seed)
     return X, y * np.where(np.random.default_rng(seed + 1).random(n) < 0.2, -1.0, 1.0)
+
+
+def problem_of(make, own, chunk):
+    return make(chunk.X, chunk.y, **own)
 
 
 SETS = data.SETS | {"noisy": noisy}
@@ -62,28 +67,33 @@ def main() -> None:
             for part in map(float, args.cache.split(",")):
                 dataset = dualsvm.open_dataset(X, target=y, chunk_rows=-(-len(y) // args.chunks))
                 run = Run(
-                    dataset, lambda c: make(c.X, c.y, cost=C, intercept=1.0, **own),
-                    part * d.bytes, args.tol, 0, plan=Plan(**plan),
+                    dataset,
+                    partial(problem_of, make, {"cost": C, "intercept": 1.0, **own}),
+                    part * d.bytes,
+                    args.tol,
+                    0,
+                    plan=Plan(**plan),
                 )
                 reached: dict[float, int] = {}
                 while not run.converged and run.reads < args.reads:
                     run.read()
-                    rows = sum(len(p.which) for p in run.parts.values()) / len(y)
+                    rows = len(run.cache) / len(y)
                     if args.v:
-                        print(f"   read {run.reads}: lower {run.lower:.6g} upper {run.upper:.6g} gap {run.gap:.2e} "
-                              f"visits {run.visits / len(y):.1f} kept {rows:.2f} bar {run.bar:.3g}", flush=True)
+                        print(
+                            f"   read {run.reads}: lower {run.lower:.6g} upper {run.upper:.6g} gap {run.gap:.2e} "
+                            f"visits {run.visits / len(y):.1f} kept {rows:.2f} bar {run.cache.bar:.3g}",
+                            flush=True,
+                        )
                     for tol in (1e-2, 1e-3):
                         if run.gap <= tol:
                             reached.setdefault(tol, run.reads)
                     run.settle()
-                    if args.v:
-                        for at, lower, upper, missing, kappa in run.trace:
-                            print(f"      {at / len(y):.1f} lower {lower:.6g} upper {upper:.6g} + {missing:.4g} "
-                                  f"kappa {kappa:.3g}")
-                        run.trace.clear()
                 seconds = time.perf_counter() - run.began
-                print(f"{name} C={C} cache {part}: reads {reached.get(1e-2)} / {reached.get(1e-3)}, gap {run.gap:.1e}, "
-                      f"visits {run.visits / len(y):.0f}, kept {rows:.2f}, {seconds:.1f} s", flush=True)
+                print(
+                    f"{name} C={C} cache {part}: reads {reached.get(1e-2)} / {reached.get(1e-3)}, gap {run.gap:.1e}, "
+                    f"visits {run.visits / len(y):.0f}, kept {rows:.2f}, {seconds:.1f} s",
+                    flush=True,
+                )
 
 
 def _free(alpha: np.ndarray, C: float) -> float:

@@ -23,8 +23,8 @@ _LANES = 4  # the kernel pads the classes of a multiclass problem to a multiple 
 class Layout:
     """The coordinates and the layout in which the kernel keeps the weights of a problem.
 
-    With a full covariance S = L L' the kernel's weights are z, with w = L z, whose prior is the identity around L^-1 m,
-    and rows become rows @ L. Those of several classes lie as features x classes, the classes padded.
+    With a full covariance S = L L' the kernel's weights are z, with w = L z, whose prior is the identity around
+    L^-1 m, and rows become rows @ L. Those of several classes lie as features x classes, the classes padded.
     """
 
     def __init__(self, problem: Problem) -> None:

@@ -89,7 +89,7 @@ class LinearSVM(CallbackSupportMixin, BaseEstimator):
         """Solve the problems that a learner meets in chunks, and set the attributes."""
 
         def attributes(w: Array) -> dict[str, Any]:
-            known = _stacked([*[run.w for run in learner.runs[:-1] if run.w is not None], w])
+            known = _stacked([*learner.solved(), w])
             return self._attributes(*learner.frame.seen(np.pad(known, [(0, learner.outputs - len(known)), (0, 0)])))
 
         reads = as_passes(self.max_iter) if learner.passes is None else learner.passes
@@ -107,7 +107,8 @@ class LinearSVM(CallbackSupportMixin, BaseEstimator):
         self.n_iter_ = sum(run.reads for run in learner.runs)
         self.dual_coef_ = learner.coefficients()
         self._count_support(learner.labels())
-        for name, value in attributes(learner.weights()).items():
+        *_, last = learner.weights()
+        for name, value in attributes(last).items():
             setattr(self, name, value)
         callbacks.end()
         if "interrupted" in learner.endings:

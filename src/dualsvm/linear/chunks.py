@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..checks import Array, as_number
+from ..chunked import Run, pursue_chunks
 from ..data import Chunk, Dataset
-from ..outofcore import Run, pursue_chunks
 from ..problem import Problem
 from ..progress import Watcher, printers
 from ..rows import Rows
@@ -108,10 +108,13 @@ class Learner:
         """Whether to offer the weights of the upper bound: not where a number of passes was asked for."""
         return run.w is not None and (run.converged or self.passes is None)
 
-    def weights(self) -> Array:
-        """Return the weights of all problems, (outputs, width)."""
-        found = [run.w if self._certified(run) else run.weights() for run in self.runs]
-        return np.vstack([np.atleast_2d(w) for w in found])
+    def weights(self) -> list[Array]:
+        """Return the weights of the problems."""
+        return [run.weights() if run.w is None or not self._certified(run) else run.w for run in self.runs]
+
+    def solved(self) -> list[Array]:
+        """Return the weights of the problems but the last."""
+        return self.weights()[:-1]
 
     def history(self) -> list[Record]:
         """Return the records of all problems."""
@@ -122,11 +125,11 @@ class Learner:
         return sp.vstack([self._coefficients(run, k) for k, run in enumerate(self.runs)], format="csr")
 
     def _coefficients(self, run: Run, k: int) -> Any:
-        parts = []
-        for index in sorted(run.starts, key=lambda index: run.starts[index]):
-            alpha = run.alpha(index)
-            y = run.labels.get(index)
-            empty = Chunk(sp.csr_array((len(alpha), self.width)), np.zeros(len(alpha)) if y is None else y)
+        cache, parts = run.cache, []
+        for index in self._in_order(run):
+            alpha = cache.alpha(index)
+            y = cache.labels.get(index, np.zeros(len(alpha)))
+            empty = Chunk(sp.csr_array((len(alpha), self.width)), y)
             found = self.problem_of(k)(empty).mapping.coefficients(alpha, len(alpha))
             parts.append(sp.csr_array(np.atleast_2d(found.T)))
         return sp.hstack(parts, format="csr")
@@ -134,15 +137,17 @@ class Learner:
     def labels(self) -> Array | None:
         """Return the classes of all rows, None where there are none."""
         run = self.runs[0]
-        if not run.labels:
-            return None
-        return np.concatenate([run.labels[index] for index in sorted(run.starts, key=lambda i: run.starts[i])])
+        return np.concatenate([run.cache.labels[i] for i in self._in_order(run)]) if run.cache.labels else None
+
+    @staticmethod
+    def _in_order(run: Run) -> list[int]:
+        """Return the numbers of the chunks in the order of their rows."""
+        return sorted(run.cache.starts, key=lambda index: run.cache.starts[index])
 
     @property
     def width(self) -> int:
         """Number of features."""
-        rows = self.runs[0]._some.view.matrix
-        return int(rows.shape[1])
+        return self.runs[0].frame.n_features
 
 
 def alone(beside: list[Any]) -> None:

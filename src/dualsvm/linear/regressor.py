@@ -132,12 +132,14 @@ class SVMRegressor(RegressorMixin, LinearSVM):
 
         def prepare(chunk: Chunk) -> Chunk:
             if chunk.y is None or chunk.y.dtype.kind not in "fiub":
-                raise ValueError(f"{dataset.name} has no targets that are numbers: say where they are with target=...")
+                raise ValueError(
+                    f"{dataset.name} has no targets that are numbers: say where they are with target=..."
+                )
             return replace(chunk, y=chunk.y.astype(np.float64))
 
         def state(chunk: Chunk) -> Callable[[Any, Terms], list[Problem]]:
-            cost = self._cost_of(chunk)
-            return lambda X, terms: [Problem.regression(X, chunk.y, cost=cost, **own, **terms.of(0))]
+            y, cost = np.asarray(chunk.y), self._cost_of(chunk)
+            return lambda X, terms: [Problem.regression(X, y, cost=cost, **own, **terms.of(0))]
 
         return self._learn_chunks(Learner(self, dataset, 1, state, prepare, passes))
 
