@@ -88,10 +88,12 @@ def main() -> None:
                         if run.gap <= tol:
                             reached.setdefault(tol, run.reads)
                     run.settle()
+                after = [run.history[k].upper / run.lower - 1 for k in range(1, min(5, run.reads))]
+                after = ", ".join(f"{x:.1e}" for x in after)
                 seconds = time.perf_counter() - run.began
                 print(
                     f"{name} C={C} cache {part}: reads {reached.get(1e-2)} / {reached.get(1e-3)}, gap {run.gap:.1e}, "
-                    f"visits {run.visits / len(y):.0f}, kept {rows:.2f}, {seconds:.1f} s",
+                    f"after {after}, visits {run.visits / len(y):.0f}, kept {rows:.2f}, {seconds:.1f} s",
                     flush=True,
                 )
 

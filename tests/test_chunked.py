@@ -5,12 +5,12 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.datasets import dump_svmlight_file
 from sklearn.exceptions import ConvergenceWarning
 
 import dualsvm
 from dualsvm import Prior, SVMClassifier, SVMRegressor
 
-from .datasets import opened
 from .estimators import TARGETS as REAL
 from .estimators import THREE, TWO, WEIGHTS, D, N, X, assert_certified, assert_overlap, statements
 from .reference import state
@@ -117,12 +117,9 @@ def test_classes_with_names():
     assert set(model.predict(X)) <= set(names)
 
 
-def test_text():
-    lines = [
-        f"{y} " + " ".join(f"{k + 1}:{x!r}" for k, x in enumerate(row))
-        for y, row in zip(TWO, X.tolist(), strict=True)
-    ]
-    model = SVMClassifier(tol=1e-5, random_state=0).fit(opened("\n".join(lines), chunk_rows=8))
+def test_text(tmp_path):
+    dump_svmlight_file(X, TWO, str(tmp_path / "data"), zero_based=False)
+    model = SVMClassifier(tol=1e-5, random_state=0).fit(dualsvm.open_dataset(tmp_path / "data", chunk_rows=8))
     assert_certified(model, statements(X, TWO))
 
 

@@ -27,6 +27,7 @@ from .cache import Cache
 from .part import EVERYBODY, NOTHING, Frame, Part, optimize
 
 _ALL = 10**9  # passes
+_STIFF = 1.0  # plain passes do well up to this stiffness; less than in memory, as those over a chunk see little else
 
 
 @dataclass(frozen=True)
@@ -170,7 +171,7 @@ class Run:
         self.cache = Cache(self.frame, self.limit, self.random, self.threads)
         self.lower = self.frame.kernel.nothing()
         self.stiffness = self.frame.stiffness(chunk)
-        self.pull = Pull(self)
+        self.pull = Pull(self, _STIFF)
         self.pull.begin(self.weights())
 
     def _seed_weights(self, part: Part) -> None:
@@ -185,9 +186,11 @@ class Run:
 
     def settle(self) -> None:
         """Solve what is in memory, the dual variables of all the rest being what they are, as far as that pays."""
+        candidates = [w for w in (self.frame.offered(), self.frame.current(), self.offer) if len(w)]
         self.frame.kernel.restart()
-        self.offer = self.frame.offered()
-        if parts := list(self.cache.parts.values()):
+        parts = list(self.cache.parts.values())
+        self.offer = min(candidates, key=lambda w: self._bounds(parts, w)[1] + self.cache.missing(w))
+        if parts:
             self._settle(parts, max(self.plan.fine * min(self.gap, 1.0), 0.2 * self.tol), self.plan.passes)
         elif self.pull.kappa > 0:
             self.distance = self.frame.kernel.distance(self.offer)
@@ -197,7 +200,8 @@ class Run:
     def _settle(self, parts: list[Part], least: float, passes: int) -> None:
         pull, frame = self.pull, self.frame
         most = self.visits + passes * sum(len(part) for part in parts)
-        gap, best, visits, far = np.inf, np.inf, 0, False
+        gap, visits, far = np.inf, 0, False
+        best = self._bounds(parts, self.offer)[1] + self.cache.missing(self.offer) if len(self.offer) else np.inf
         kept: list[Array] = []  # dual variables when the weights were not yet too far
         goal = pull.goal(min(self.gap, 1.0), self.tol) if pull.kappa > 0 else max(least, 0.1)
         while self.visits < most and not far:
