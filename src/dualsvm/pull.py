@@ -41,7 +41,9 @@ class Pull:
 
     def __init__(self, state: Drawn, limit: float | None = None) -> None:
         self.state = state
-        stiff = state.stiffness > (STIFF if limit is None else limit) and state.plain_passes > 0  # else Newton's method sees to that
+        stiff = (
+            state.stiffness > (STIFF if limit is None else limit) and state.plain_passes > 0
+        )  # else Newton's method sees to that
         self.kappa = state.stiffness if stiff else 0.0
         self.last: Array | None = None
 

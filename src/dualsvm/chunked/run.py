@@ -180,8 +180,9 @@ class Run:
         parts = [*self.cache.parts.values(), part]
         seen = sum(len(part) for part in parts)
         self._settle(parts, self.plan.seed_gap, self.plan.seed_passes)
-        if self.pull.kappa > 0:  # the pull may take a part of the objective, which grows with the number of examples
-            self.pull.kappa = min(self.stiffness, self.pull.kappa * (self.dataset.n_rows or 4 * seen) / seen)
+        if self.stiffness > _STIFF:  # the pull may take a part of the objective, which grows with the examples
+            more = (self.dataset.n_rows or 4 * seen) / seen
+            self.pull.kappa = min(self.stiffness, max(self.pull.kappa, 1.0) * more)
             self.pull.begin(self.frame.layout.as_seen(self.offer))
 
     def settle(self) -> None:
@@ -228,9 +229,9 @@ class Run:
             for part, alpha in zip(parts, kept, strict=True):
                 part.resume(alpha)
             self._bounds(parts, self.offer)
+        if far and self.stiffness > _STIFF:
+            pull.kappa = min(2 * max(pull.kappa, 1.0), self.stiffness)
         if pull.kappa > 0:
-            if far:
-                pull.kappa = min(2 * pull.kappa, self.stiffness)
             pull.begin(frame.layout.as_seen(self.offer))
 
     def _bounds(self, parts: list[Part], w: Array) -> tuple[float, float]:
