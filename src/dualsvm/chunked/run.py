@@ -125,6 +125,11 @@ class Run:
         """Return the best weights known, certified or not, as the user sees them."""
         return self.frame.layout.as_seen(self.offer if len(self.offer) else self.frame.offered())
 
+    def release(self) -> None:
+        """Let go of all rows and dual variables; weights and bounds stay."""
+        self.offer = self.frame.layout.as_kernel(self.weights())
+        self.cache = Cache(self.frame, 0.0, self.random, self.threads)
+
     def draw(self, centre: Array, kappa: float) -> None:
         """Have the passes draw the weights to a centre, kappa times as strongly as the prior does."""
         self.frame.kernel.draw(self.frame.layout.as_kernel(centre), kappa)

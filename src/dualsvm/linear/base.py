@@ -106,7 +106,7 @@ class LinearSVM(CallbackSupportMixin, BaseEstimator):
         self.history_ = learner.history()
         self.n_iter_ = sum(run.reads for run in learner.runs)
         self.dual_coef_ = learner.coefficients()
-        self._count_support(learner.labels())
+        self._count_support(learner.labels)
         *_, last = learner.weights()
         for name, value in attributes(last).items():
             setattr(self, name, value)

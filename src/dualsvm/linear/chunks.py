@@ -62,6 +62,9 @@ class Learner:
         self.frame = Frame(self.bias, None, False)
         self.runs: list[Run] = []
         self.endings: list[str] = []
+        self.labels: Array | None = None  # classes of all rows, where there are any
+        self.width = 0
+        self._found: list[Any] = []  # what every example counts in the weights, for each problem
 
     def problem_of(self, k: int) -> Callable[[Chunk], Problem]:
         """Return what makes the k-th problem of a chunk."""
@@ -94,6 +97,8 @@ class Learner:
             )
             self.runs.append(run)
             self.endings.append(pursue_chunks(run, reads, [*printers(m.verbose, tol, title), *watchers]))
+            self._found.append(self._coefficients(run, k))
+            run.release()
             if self.endings[-1] in ("stopped", "interrupted"):
                 break
 
@@ -122,32 +127,20 @@ class Learner:
 
     def coefficients(self) -> sp.csr_array:
         """Return what every example counts in the weights, (outputs, rows)."""
-        return sp.vstack([self._coefficients(run, k) for k, run in enumerate(self.runs)], format="csr")
+        return sp.vstack(self._found, format="csr")
 
     def _coefficients(self, run: Run, k: int) -> Any:
         cache, parts = run.cache, []
-        for index in self._in_order(run):
+        order = sorted(cache.starts, key=lambda index: cache.starts[index])
+        if cache.labels:
+            self.labels = np.concatenate([cache.labels[index] for index in order])
+        self.width = run.frame.n_features
+        for index in order:
             alpha = cache.alpha(index)
-            y = cache.labels.get(index, np.zeros(len(alpha)))
-            empty = Chunk(sp.csr_array((len(alpha), self.width)), y)
+            empty = Chunk(sp.csr_array((len(alpha), self.width)), cache.labels.get(index, np.zeros(len(alpha))))
             found = self.problem_of(k)(empty).mapping.coefficients(alpha, len(alpha))
             parts.append(sp.csr_array(np.atleast_2d(found.T)))
         return sp.hstack(parts, format="csr")
-
-    def labels(self) -> Array | None:
-        """Return the classes of all rows, None where there are none."""
-        run = self.runs[0]
-        return np.concatenate([run.cache.labels[i] for i in self._in_order(run)]) if run.cache.labels else None
-
-    @staticmethod
-    def _in_order(run: Run) -> list[int]:
-        """Return the numbers of the chunks in the order of their rows."""
-        return sorted(run.cache.starts, key=lambda index: run.cache.starts[index])
-
-    @property
-    def width(self) -> int:
-        """Number of features."""
-        return self.runs[0].frame.n_features
 
 
 def alone(beside: list[Any]) -> None:
