@@ -59,5 +59,6 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> array_of(std::vector<T>&& values) {
 }
 
 void bind_structured(nb::module_& m);
+void bind_text(nb::module_& m);
 
 }  // namespace dualsvm

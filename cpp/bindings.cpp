@@ -1,3 +1,4 @@
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -52,7 +53,8 @@ struct Held {
     nb::dict spec;
     std::unique_ptr<State> state;
 
-    Held(nb::object rows_, nb::dict spec_) : rows(std::move(rows_)), spec(std::move(spec_)) {
+    Held(nb::object rows_, nb::dict spec_, const Held* beside = nullptr)
+        : rows(std::move(rows_)), spec(std::move(spec_)) {
         const auto examples = length(spec, "cost"), classes = length(spec, "class_loss");
         const auto n_weights = nb::cast<std::int64_t>(spec["n_weights"]);
         expect(examples < (std::int64_t(1) << 32), "a state holds fewer than 2**32 examples");
@@ -79,6 +81,10 @@ struct Held {
         s.grade = pointer<std::int32_t>(spec, "grade", length(spec, "member"));
         s.weight = pointer<double>(spec, "weight", length(spec, "member"));
 
+        if (beside) {
+            s.moving = beside->state->moving();
+            expect(beside->state->n_weights() == n_weights, "states of one problem have the same weights");
+        }
         const auto bias = nb::cast<double>(spec["bias"]);
         const bool sparse = nb::isinstance<nb::tuple>(rows);
         const auto parts = sparse ? nb::cast<nb::tuple>(rows) : nb::tuple();
@@ -90,6 +96,19 @@ struct Held {
         expect(state->n_weights() == n_weights, "n_weights differs from what the rows ask for");
     }
 };
+
+using Passes = std::vector<std::tuple<std::int64_t, std::int64_t, double, double, double>>;
+
+Passes run(const std::vector<State*>& states, std::int64_t max_passes, std::int64_t max_visits, double goal) {
+    std::vector<Pass> passes;
+    {
+        nb::gil_scoped_release release;
+        passes = optimize(states, max_passes, max_visits, goal);
+    }
+    Passes out;
+    for (const Pass& p : passes) out.emplace_back(p.visited, p.awake, p.lower, p.estimate, p.seconds);
+    return out;
+}
 
 template <class T>
 void bind_all_finite(nb::module_& m) {
@@ -136,18 +155,10 @@ NB_MODULE(_core, m) {
 
     nb::class_<Held>(m, "State")
         .def(nb::init<nb::object, nb::dict>())
+        .def(nb::init<nb::object, nb::dict, const Held*>())
         .def("explore", [](Held& self) { self.state->explore(); })
-        .def("optimize",
-             [](Held& self, std::int64_t max_passes, std::int64_t max_visits, double goal) {
-                 std::vector<Pass> passes;
-                 {
-                     nb::gil_scoped_release release;
-                     passes = self.state->optimize(max_passes, max_visits, goal);
-                 }
-                 std::vector<std::tuple<std::int64_t, std::int64_t, double, double, double>> out;
-                 for (const Pass& p : passes) out.emplace_back(p.visited, p.awake, p.lower, p.estimate, p.seconds);
-                 return out;
-             })
+        .def("optimize", [](Held& self, std::int64_t max_passes, std::int64_t max_visits,
+                            double goal) { return run({self.state.get()}, max_passes, max_visits, goal); })
         .def("certify",
              [](Held& self, int threads) {
                  nb::gil_scoped_release release;
@@ -200,10 +211,65 @@ NB_MODULE(_core, m) {
                  nb::gil_scoped_release release;
                  return self.state->set_alpha(alpha.data(), threads);
              })
-        .def("set_weights", [](Held& self, const Array<double>& w) {
+        .def("set_weights",
+             [](Held& self, const Array<double>& w) {
+                 expect(std::int64_t(w.size()) == self.state->n_weights(), "weights of another length");
+                 self.state->set_weights(w.data());
+             })
+        .def("resume",
+             [](Held& self, const Array<double>& alpha) {
+                 expect(std::int64_t(alpha.size()) == self.state->n_alpha(), "alpha of another length");
+                 self.state->resume(alpha.data());
+             })
+        .def("survey",
+             [](Held& self, const Array<double>& w, Vector rest, int threads) {
+                 expect(std::int64_t(w.size()) == self.state->n_weights(), "weights of another length");
+                 expect(rest.size() == 0 || std::int64_t(rest.size()) == length(self.spec, "cost"),
+                        "rest of another length");
+                 nb::gil_scoped_release release;
+                 const Tally tally = self.state->survey(w.data(), rest.size() ? rest.data() : nullptr, threads);
+                 return std::pair(tally.loss, tally.gap);
+             })
+        .def("deposit",
+             [](const Held& self, const Array<bool>& which, Vector u) {
+                 expect(std::int64_t(u.size()) == self.state->n_weights(), "weights of another length");
+                 expect(which.size() == 0 || std::int64_t(which.size()) == length(self.spec, "cost"),
+                        "a mask of another length");
+                 nb::gil_scoped_release release;
+                 return self.state->deposit(which.size() ? which.data() : nullptr, u.data());
+             })
+        .def("inspect",
+             [](Held& self, const Array<double>& w, Vector u, int threads) {
+                 expect(std::int64_t(w.size()) == self.state->n_weights() && w.size() == u.size(),
+                        "weights of another length");
+                 nb::gil_scoped_release release;
+                 const Tally tally = self.state->inspect(w.data(), u.data(), threads);
+                 return std::pair(tally.loss, tally.linear);
+             })
+        .def("rebuild",
+             [](Held& self, const Array<double>& u, double linear, double upper) {
+                 expect(std::int64_t(u.size()) == self.state->n_weights(), "weights of another length");
+                 Moving& moving = *self.state->moving();
+                 moving.rebuild(std::vector<double>(u.data(), u.data() + u.size()), linear);
+                 moving.scale = upper;
+                 return moving.dual();
+             })
+        .def("restart", [](Held& self) { self.state->moving()->restart(); })
+        .def("distance", [](const Held& self, const Array<double>& w) {
             expect(std::int64_t(w.size()) == self.state->n_weights(), "weights of another length");
-            self.state->set_weights(w.data());
+            return self.state->moving()->prior.distance(std::vector<double>(w.data(), w.data() + w.size()));
         });
 
+    m.def("optimize",
+          [](const std::vector<Held*>& many, std::int64_t max_passes, std::int64_t max_visits, double goal) {
+              std::vector<State*> states;
+              for (Held* held : many) {
+                  states.push_back(held->state.get());
+                  expect(held->state->moving() == many[0]->state->moving(), "states that share nothing");
+              }
+              return run(states, max_passes, max_visits, goal);
+          });
+
     bind_structured(m);
+    bind_text(m);
 }

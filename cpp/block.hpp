@@ -12,6 +12,8 @@
 //   step(i, weights, sigma, scratch)  raises the dual over the block from those gradients, as far as it goes,
 //                                   moving v; returns the change of `linear`. With sigma other than 1, v
 //                                   moves sigma times as far, against a curvature sigma times as large
+//   rest(i, scratch)                by how much the gradients of the last look may change before there is anything to
+//                                   gain; 0 where there is
 //   deposit(i, u, scratch)          u += sum_j alpha_ij x_ij
 //   linear(i)                       its part of the dual beside the quadratic: l.alpha (- alpha^2 / 4C)
 //   set_alpha, get_alpha            the dual variables, in the order in which the user sees them
@@ -48,6 +50,20 @@ inline double violation(const double* g, const double* mass, Index n) {
         if (mass[j] > 0) down = std::min(down, g[j]);
     }
     return std::max(up - down, 0.0);
+}
+
+/// By how much gradients may differ from these before such members pass anything on; 0 where they do already.
+inline double distance_to_gain(const double* g, const double* mass, Index n) {
+    Index holder = -1;
+    for (Index j = 0; j < n; ++j) {
+        if (!(mass[j] > 0)) continue;
+        if (holder >= 0) return 0.0;
+        holder = j;
+    }
+    double most = -kInfinity;
+    for (Index j = 0; j < n; ++j)
+        if (j != holder) most = std::max(most, g[j]);
+    return holder < 0 ? kInfinity : std::max(g[holder] - most, 0.0);
 }
 
 /// What is left of a cap, without the dust that rounding leaves.

@@ -16,7 +16,11 @@ enum class Find : std::uint8_t { gain, little, rest };
 /// gain for 2. This is shrinking that undoes itself: nobody is away for long, and a visit that finds a gain
 /// ends the naps at once.
 class Calendar {
+    static constexpr std::uint8_t kLongest = 6;
+
 public:
+    static constexpr std::size_t kDays = (std::size_t(1) << kLongest) + 1;  // by then everybody has been due
+
     void reset(const std::vector<std::uint32_t>& examples, std::size_t n) {
         naps_.assign(n, 0);
         wake(examples);
@@ -28,13 +32,11 @@ public:
         page(1) = examples;
     }
 
-    /// Turns to the next pass with anybody due and hands over who is; empty if there is nobody at all.
+    /// Turns to the next pass and hands over who is due.
     void turn(std::vector<std::uint32_t>& due) {
         due.clear();
-        for (std::size_t k = 0; k < pages_.size() && due.empty(); ++k) {
-            ++today_;
-            due.swap(page(0));
-        }
+        ++today_;
+        due.swap(page(0));
     }
 
     void enter(std::uint32_t example, Find find, Random& random) {
@@ -47,10 +49,10 @@ public:
     }
 
 private:
-    static constexpr std::uint8_t kShort = 1, kLongest = 6;
+    static constexpr std::uint8_t kShort = 1;
     std::vector<std::uint32_t>& page(std::size_t ahead) { return pages_[(today_ + ahead) % pages_.size()]; }
 
-    std::array<std::vector<std::uint32_t>, (1u << kLongest) + 1> pages_;
+    std::array<std::vector<std::uint32_t>, kDays> pages_;
     std::size_t today_ = 0;
     std::vector<std::uint8_t> naps_;  // how often in a row the example was found resting
 };

@@ -114,6 +114,10 @@ struct Group {
         return gain - 0.5 * curve * change * (2 * before + change);
     }
 
+    double rest(Index i, const Scratch& t) const {
+        return distance_to_gain(t.g.data(), t.mass.data(), start[i + 1] - start[i] + 1);
+    }
+
     void deposit(Index i, const Weights& u, Scratch&) const {
         for (Index p = start[i]; p < start[i + 1]; ++p)
             if (alpha[p] > 0) rows.add(member[p], alpha[p], u);

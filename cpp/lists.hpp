@@ -130,6 +130,8 @@ struct Lists {
         return gain - 0.5 * curve * change * (2 * total + change);
     }
 
+    double rest(Index i, const Scratch& t) const { return distance_to_gain(t.g, t.mass, lists[i].kept() + 2); }
+
     void deposit(Index i, const Weights& u, Scratch& t) const {
         gather(i, t.coef.data());
         for (Index p = 0; p < length(i); ++p)

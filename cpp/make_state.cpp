@@ -13,7 +13,8 @@ namespace dualsvm {
 
 template <class Block>
 static std::unique_ptr<State> hold(Block block, const Spec& spec) {
-    return std::make_unique<StateOf<Block>>(std::move(block), spec.shape, spec.single_precision, spec.seed);
+    return std::make_unique<StateOf<Block>>(std::move(block), spec.shape, spec.single_precision, spec.seed,
+                                            spec.moving);
 }
 
 template <class Rows>

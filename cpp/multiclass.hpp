@@ -22,6 +22,7 @@ struct Multiclass {
         std::vector<Index> free;
         typename Rows::Room room;
         typename Rows::Row row;  // of the example looked at last
+        Index looked = -1;       // which that is
     };
 
     Rows rows;
@@ -57,7 +58,7 @@ struct Multiclass {
     Scratch scratch() const {
         const auto n = std::size_t(stride);
         const std::vector<double> zeros(n);
-        return {zeros, zeros, zeros, zeros, std::vector<Index>(n), rows.room(), {}};
+        return {zeros, zeros, zeros, zeros, std::vector<Index>(n), rows.room(), {}, -1};
     }
     DUALSVM_AHEAD void soon(Index i) const {
         prefetch(&alpha[i * classes], 1);
@@ -69,6 +70,7 @@ struct Multiclass {
         double* g = t.g.data();
         double* mass = t.mass.data();
         t.row = rows.entries(i, t.room);
+        t.looked = i;
         run(t.row, w, g, [](double value) { return value; });
         const Index y = label[i];
         const double* l = class_loss + y * classes;
@@ -131,7 +133,11 @@ struct Multiclass {
         return margin(i) * gain - 0.5 * curve * (after - before) * (after + before);
     }
 
+    double rest(Index, const Scratch& t) const { return distance_to_gain(t.g.data(), t.mass.data(), classes); }
+
     void deposit(Index i, const Weights& u, Scratch& t) const {
+        if (t.looked != i) t.row = rows.entries(i, t.room);
+        t.looked = i;
         const double* a = &alpha[i * classes];
         std::copy_n(a, classes, t.d.data());
         exchange(label[i], t.d.data());

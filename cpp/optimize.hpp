@@ -35,17 +35,6 @@ void parallel(std::size_t n, F&& f) {
     for (auto& thread : threads) thread.join();
 }
 
-/// What a run over some examples adds up.
-struct Tally {
-    double linear = 0, loss = 0, gap = 0;
-
-    void operator+=(const Tally& other) {
-        linear += other.linear;
-        loss += other.loss;
-        gap += other.gap;
-    }
-};
-
 /// Some examples, and room to say what was found of each; a part of the gap up to `little` is little to gain.
 struct Visits {
     const std::uint32_t* examples;
@@ -54,7 +43,6 @@ struct Visits {
     double little;
 };
 
-constexpr double kLittle = 0.1;       // times the mean part of the gap in the last pass: little to gain
 constexpr std::size_t kMostSums = 4;  // threads that each keep a Hessian of their own
 constexpr std::size_t kAhead = 4;     // how many visits ahead a row is asked for
 
@@ -64,12 +52,12 @@ DUALSVM_AHEAD void look_ahead(const Block& block, const Visits& visits, std::siz
     if (p + kAhead < visits.n) block.ahead(visits.examples[p + kAhead]);
 }
 
-/// Visits examples in the given order, each time raising the dual over the block as far as it goes.
+/// Visits some of these examples in the given order, each time raising the dual over the block as far as it goes.
 template <class Block>
-inline Tally sweep_loop(Block& block, typename Block::Scratch& scratch, const Visits& visits, const Weights& weights,
-                        double sigma) {
+inline Tally sweep_loop(Block& block, typename Block::Scratch& scratch, const Visits& visits, std::size_t from,
+                        std::size_t to, const Weights& weights, double sigma) {
     Tally tally;
-    for (std::size_t p = 0; p < visits.n; ++p) {
+    for (std::size_t p = from; p < to; ++p) {
         look_ahead(block, visits, p);
         const std::uint32_t i = visits.examples[p];
         const Look look = block.look(i, weights.w, scratch);
@@ -81,9 +69,9 @@ inline Tally sweep_loop(Block& block, typename Block::Scratch& scratch, const Vi
 }
 
 template <class Block>
-DUALSVM_WIDE Tally sweep_wide(Block& block, typename Block::Scratch& scratch, const Visits& visits,
-                              const Weights& weights, double sigma) {
-    return sweep_loop(block, scratch, visits, weights, sigma);
+DUALSVM_WIDE Tally sweep_wide(Block& block, typename Block::Scratch& scratch, const Visits& visits, std::size_t from,
+                              std::size_t to, const Weights& weights, double sigma) {
+    return sweep_loop(block, scratch, visits, from, to, weights, sigma);
 }
 
 /// Whether the primal of these blocks can be smooth.
@@ -116,65 +104,71 @@ DUALSVM_WIDE Tally inspect_wide(Block& block, typename Block::Scratch& scratch, 
     return inspect_loop(block, scratch, visits, w, u, answer);
 }
 
+/// Looks at examples at a fixed w: their losses, and how far each is from having anything to gain.
+template <class Block>
+inline Tally survey_loop(const Block& block, typename Block::Scratch& scratch, const Visits& visits, const double* w,
+                         double* rest) {
+    Tally tally;
+    for (std::size_t p = 0; p < visits.n; ++p) {
+        look_ahead(block, visits, p);
+        const std::uint32_t i = visits.examples[p];
+        const Look look = block.look(i, w, scratch);
+        tally.loss += look.loss;
+        tally.gap += look.gap;
+        if (rest) rest[i] = block.rest(i, scratch);
+    }
+    return tally;
+}
+
+template <class Block>
+DUALSVM_WIDE Tally survey_wide(const Block& block, typename Block::Scratch& scratch, const Visits& visits,
+                               const double* w, double* rest) {
+    return survey_loop(block, scratch, visits, w, rest);
+}
+
 template <class Block>
 class StateOf final : public State {
 public:
-    StateOf(Block block, const Shape& shape, bool single_precision, std::uint64_t seed)
-        : block_(std::move(block)),
-          prior_(shape, std::size_t(block_.n_weights())),
-          drawn_(prior_),
-          single_precision_(single_precision),
-          random_(seed),
-          v_(std::size_t(block_.n_weights())) {
-        if (prior_.apart()) w_.resize(v_.size());
+    /// A state of its own, or, with the moving parts of another, one more part of the same problem.
+    StateOf(Block block, const Shape& shape, bool single_precision, std::uint64_t seed,
+            std::shared_ptr<Moving> moving)
+        : State(moving ? std::move(moving)
+                       : std::make_shared<Moving>(shape, std::size_t(block.n_weights()), single_precision, seed)),
+          block_(std::move(block)),
+          scratch_(block_.scratch()) {
         for (Index i = 0; i < block_.size(); ++i)
             if (block_.cost(i) > 0) examples_.push_back(std::uint32_t(i));
         calendar_.reset(examples_, std::size_t(block_.size()));
-        prior_.place(v_, w_);
-        restart();
     }
 
     void explore() override { calendar_.wake(examples_); }
 
-    std::vector<Pass> optimize(std::int64_t max_passes, std::int64_t max_visits, double goal) override {
-        std::vector<Pass> passes;
-        std::vector<std::uint32_t> due;
-        while (std::int64_t(passes.size()) < max_passes && max_visits > 0) {
-            const auto began = std::chrono::steady_clock::now();
-            calendar_.turn(due);
-            if (due.empty()) break;
-            random_.shuffle(due);
-            finds_.resize(due.size());
-            const Tally tally = sweep(due);
-            linear_ += tally.linear;
-            blend();
-            const double lower = dual();
-            const double whole = drawn() && scale_ > 0 ? scale_ : std::abs(lower + tally.gap);
-            const double estimate = tally.gap / std::max(whole, std::numeric_limits<double>::min());
-            little_ = drawn() ? -1.0 : kLittle * tally.gap / double(due.size());
-            const std::int64_t awake = note(due);
-            const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
-            passes.push_back({std::int64_t(due.size()), awake, lower, estimate, took.count()});
-            max_visits -= std::int64_t(due.size());
-            if (estimate <= goal) break;
-        }
-        return passes;
+    std::size_t turn() override {
+        calendar_.turn(due_);
+        moving_.random.shuffle(due_);
+        finds_.resize(due_.size());
+        return due_.size();
     }
+    Tally visit(std::size_t from, std::size_t to) override {
+        const auto run = wide() ? sweep_wide<Block> : sweep_loop<Block>;
+        return run(block_, scratch_, share(due_, 0, 1), from, to, moving_.moving(), moving_.sigma);
+    }
+    std::int64_t note() override { return note(due_); }
 
-    Bounds certify(int threads) override { return inspect(examples_, threads, false); }
+    Bounds certify(int threads) override { return bounds(examples_, threads, false); }
 
-    bool smooth() const override { return Smooth<Block> && block_.squared && !prior_.boxed(); }
+    bool smooth() const override { return Smooth<Block> && block_.squared && !moving_.prior.boxed(); }
     Bounds answer(std::int64_t stride, int threads) override {
-        if (stride <= 1) return inspect(examples_, threads, true);
+        if (stride <= 1) return bounds(examples_, threads, true);
         std::vector<std::uint32_t> some;
         for (std::size_t p = 0; p < examples_.size(); p += std::size_t(stride)) some.push_back(examples_[p]);
-        return inspect(some, threads, true);
+        return bounds(some, threads, true);
     }
-    void own(double* w) const override { std::copy(weights().begin(), weights().end(), w); }
+    void own(double* w) const override { std::copy(moving_.weights().begin(), moving_.weights().end(), w); }
 
     void curve(double* sum, int threads) override {
         if constexpr (Smooth<Block>) {
-            const std::size_t d = v_.size();
+            const std::size_t d = moving_.v.size();
             std::vector<std::uint32_t> changed;
             std::vector<double> by;
             counted_.resize(std::size_t(block_.size()));
@@ -201,18 +195,18 @@ public:
     }
 
     void draw(const double* centre, double kappa) override {
-        drawn_ = kappa > 0 ? prior_.drawn(centre, kappa) : prior_;
-        for (double& value : v_) value /= sigma_ * (1 + kappa);
-        sigma_ = 1 / (1 + kappa);
-        w_.resize(drawn_.apart() ? v_.size() : 0);
-        drawn_.place(v_, w_);
-        restart();
+        moving_.drawn = kappa > 0 ? moving_.prior.drawn(centre, kappa) : moving_.prior;
+        for (double& value : moving_.v) value /= moving_.sigma * (1 + kappa);
+        moving_.sigma = 1 / (1 + kappa);
+        moving_.w.resize(moving_.drawn.apart() ? moving_.v.size() : 0);
+        moving_.drawn.place(moving_.v, moving_.w);
+        moving_.restart();
     }
 
-    std::int64_t n_weights() const override { return std::int64_t(v_.size()); }
+    std::int64_t n_weights() const override { return std::int64_t(moving_.v.size()); }
     std::int64_t n_alpha() const override { return block_.n_alpha(); }
     void get_weights(double* w) const override {
-        for (const double value : offer_) *w++ = rounded(value);
+        for (const double value : moving_.offer) *w++ = moving_.rounded(value);
     }
     void get_alpha(double* alpha) const override {
         for (Index i = 0; i < block_.size(); ++i) block_.get_alpha(i, alpha);
@@ -220,69 +214,87 @@ public:
     double set_alpha(const double* alpha, int threads) override {
         for (Index i = 0; i < block_.size(); ++i) block_.set_alpha(i, alpha);
         const double lower = certify(threads).lower;
-        restart();
+        moving_.restart();
         return lower;
     }
-    double nothing() const override { return prior_.conjugate(std::vector<double>(v_.size())); }
+    double nothing() const override { return moving_.prior.conjugate(std::vector<double>(moving_.v.size())); }
+
+    Tally inspect(const double* w, double* u, int threads) override {
+        return look_at(examples_, w, u, threads, false);
+    }
+    void resume(const double* alpha) override {
+        for (Index i = 0; i < block_.size(); ++i) block_.set_alpha(i, alpha);
+    }
+    Tally survey(const double* w, double* rest, int threads) override {
+        if (rest) std::fill(rest, rest + block_.size(), kInfinity);
+        const std::size_t shares = shares_of(examples_, threads);
+        std::vector<Tally> tallies(shares);
+        auto scratches = scratch(shares);
+        finds_.resize(examples_.size());
+        parallel(shares, [&](std::size_t t) {
+            const auto run = wide() ? survey_wide<Block> : survey_loop<Block>;
+            tallies[t] = run(block_, scratches[t], share(examples_, t, shares), w, rest);
+        });
+        Tally all;
+        for (const Tally& tally : tallies) all += tally;
+        return all;
+    }
+    double deposit(const bool* which, double* u) const override {
+        auto scratch = block_.scratch();
+        const Weights weights{u, u, nullptr, nullptr, nullptr, nullptr};
+        double linear = 0;
+        for (const std::uint32_t i : examples_) {
+            if (which && !which[i]) continue;
+            linear += block_.linear(i);
+            block_.deposit(i, weights, scratch);
+        }
+        return linear;
+    }
+
     void set_weights(const double* w) override {
-        offer_.assign(w, w + v_.size());
-        foreign_ = true;
+        moving_.offer.assign(w, w + moving_.v.size());
+        moving_.foreign = true;
     }
 
 private:
-    const std::vector<double>& weights() const { return drawn_.apart() ? w_ : v_; }
-    double rounded(double w) const { return single_precision_ ? double(float(w)) : w; }
-    bool drawn() const { return sigma_ < 1; }
-    double dual() const { return linear_ + prior_.conjugate(v_, sigma_); }
-
-    /// The weights offered are a running mean of w, mostly over the last ten passes: the primal of w itself goes
-    /// up and down from pass to pass, and lies further from the optimum. Confined, as a mean may round out of the
-    /// box.
-    void blend() {
-        const std::vector<double>& w = weights();
-        const double part = std::max(0.1, 8.0 / (7.0 + double(++blended_)));
-        for (std::size_t k = 0; k < offer_.size(); ++k) offer_[k] += part * (w[k] - offer_[k]);
-        prior_.confine(offer_);
-    }
-    void restart() {
-        offer_ = weights();
-        blended_ = 0;
-        foreign_ = false;
+    Bounds bounds(const std::vector<std::uint32_t>& examples, int threads, bool answer) {
+        for (double& w : moving_.offer) w = moving_.rounded(w);
+        std::vector<double> u(moving_.v.size());
+        const Tally all = look_at(examples, moving_.offer.data(), u.data(), threads, answer);
+        moving_.rebuild(std::move(u), all.linear);
+        const double distance = moving_.prior.distance(moving_.offer);
+        const Bounds bounds{moving_.dual(), distance + all.loss, distance};
+        moving_.scale = bounds.upper;
+        if (answer) {  // the next pass begins anew
+            moving_.blended = 0;
+            moving_.foreign = false;
+        } else if (moving_.foreign)
+            moving_.restart();
+        return bounds;
     }
 
-    Bounds inspect(const std::vector<std::uint32_t>& examples, int threads, bool answer) {
-        for (double& w : offer_) w = rounded(w);
-        const std::size_t shares = shares_of(examples, threads);
-        std::vector<std::vector<double>> sums(shares, std::vector<double>(v_.size()));
+    /// Looks at examples at a fixed w, adds to u what their dual variables make of it, and wakes those with something
+    /// to gain.
+    Tally look_at(const std::vector<std::uint32_t>& examples, const double* w, double* u, int threads, bool answer) {
+        const std::size_t shares = shares_of(examples, threads), n = moving_.v.size();
+        std::vector<std::vector<double>> sums(shares - 1, std::vector<double>(n));
         std::vector<Tally> tallies(shares);
         auto scratches = scratch(shares);
         finds_.resize(examples.size());
         parallel(shares, [&](std::size_t t) {
             const auto run = wide() ? inspect_wide<Block> : inspect_loop<Block>;
-            double* u = sums[t].data();
-            tallies[t] = run(block_, scratches[t], share(examples, t, shares), offer_.data(),
-                             {u, u, nullptr, nullptr, nullptr, nullptr}, answer);
+            double* sum = t > 0 ? sums[t - 1].data() : u;
+            tallies[t] = run(block_, scratches[t], share(examples, t, shares), w,
+                             {sum, sum, nullptr, nullptr, nullptr, nullptr}, answer);
         });
         Tally all = tallies[0];
         for (std::size_t t = 1; t < shares; ++t) {
             all += tallies[t];
-            for (std::size_t k = 0; k < v_.size(); ++k) sums[0][k] += sums[t][k];
+            for (std::size_t k = 0; k < n; ++k) u[k] += sums[t - 1][k];
         }
         calendar_.wake({});
         note(examples);
-        linear_ = all.linear;
-        v_ = prior_.scaled(std::move(sums[0]));
-        for (double& value : v_) value *= sigma_;
-        drawn_.place(v_, w_);
-        const double distance = prior_.distance(offer_);
-        const Bounds bounds{dual(), distance + all.loss, distance};
-        scale_ = bounds.upper;
-        if (answer) {  // the next pass begins anew
-            blended_ = 0;
-            foreign_ = false;
-        } else if (foreign_)
-            restart();
-        return bounds;
+        return all;
     }
 
     /// How many threads are worth having for these examples.
@@ -299,43 +311,25 @@ private:
     /// The share of thread t among `shares`, with room for its notes.
     Visits share(const std::vector<std::uint32_t>& examples, std::size_t t, std::size_t shares) {
         const std::size_t from = examples.size() * t / shares, to = examples.size() * (t + 1) / shares;
-        return {examples.data() + from, finds_.data() + from, to - from, little_};
+        return {examples.data() + from, finds_.data() + from, to - from, moving_.little};
     }
 
     /// Enters into the calendar what was found of these examples; returns how many have something to gain.
     std::int64_t note(const std::vector<std::uint32_t>& examples) {
         std::int64_t awake = 0;
         for (std::size_t p = 0; p < examples.size(); ++p) {
-            calendar_.enter(examples[p], finds_[p], random_);
+            calendar_.enter(examples[p], finds_[p], moving_.random);
             awake += finds_[p] != Find::rest;
         }
         return awake;
     }
 
-    Tally sweep(const std::vector<std::uint32_t>& due) {
-        auto scratch = block_.scratch();
-        const auto run = wide() ? sweep_wide<Block> : sweep_loop<Block>;
-        const Tally tally = run(block_, scratch, share(due, 0, 1), drawn_.moving(v_, w_, drawn()), sigma_);
-        if (drawn()) drawn_.regain(v_, w_);
-        return tally;
-    }
-
     Block block_;
-    Regulariser prior_;
-    Regulariser drawn_;  // what the steps obey: the prior, or more than that
-    double sigma_ = 1;   // variance of that in units of the prior's
-    double scale_ = 0;   // the last upper bound
-    bool single_precision_;
-    Random random_;
-    std::vector<double> v_, w_;            // w_ is empty where it is v_
-    std::vector<double> offer_;            // the weights offered to the caller
-    std::int64_t blended_ = 0;             // passes blended into them
-    bool foreign_ = false;                 // they came from outside
+    typename Block::Scratch scratch_;
     std::vector<std::uint32_t> examples_;  // all that cost something
     Calendar calendar_;
+    std::vector<std::uint32_t> due_;  // in the present pass
     std::vector<Find> finds_;
-    double little_ = -1;  // what the calendar takes for little to gain, in the present pass
-    double linear_ = 0;
     std::vector<double> counted_;  // what the Hessian counts the examples with
 };
 

@@ -1,13 +1,10 @@
 #pragma once
 
-#include <atomic>
-#include <exception>
-#include <mutex>
 #include <stdexcept>
-#include <thread>
 #include <vector>
 
 #include "rows.hpp"
+#include "threads.hpp"
 
 namespace dualsvm {
 
@@ -80,27 +77,5 @@ public:
         throw std::invalid_argument("only the best output can be found here");
     }
 };
-
-/// Calls f(k) for every k below n, in threads. What comes out must not depend on which thread calls.
-template <class F>
-void in_threads(Index n, int threads, const F& f) {
-    std::atomic<Index> next{0};
-    std::exception_ptr failed;
-    std::mutex lock;
-    const auto work = [&] {
-        try {
-            for (Index k; (k = next.fetch_add(1, std::memory_order_relaxed)) < n;) f(k);
-        } catch (...) {
-            next = n;
-            const std::lock_guard guard(lock);
-            failed = std::current_exception();
-        }
-    };
-    std::vector<std::thread> others;
-    for (int t = 1; t < threads && t < n; ++t) others.emplace_back(work);
-    work();
-    for (std::thread& other : others) other.join();
-    if (failed) std::rethrow_exception(failed);
-}
 
 }  // namespace dualsvm

@@ -66,6 +66,12 @@ struct Single {
         return a * (c.l - 0.5 * curve * (c.alpha + old));
     }
 
+    double rest(Index i, const Scratch& t) const {
+        const Coordinate& c = at[i];
+        if (t.g < 0) return c.alpha <= 0 ? -t.g : 0.0;
+        return !squared && c.alpha >= c.cost ? t.g : 0.0;
+    }
+
     /// Squared hinge: alpha becomes 2 C slack, what the w of the last look asks for.
     void answer(Index i, const Scratch& t) { at[i].alpha = std::max(at[i].alpha + 2 * at[i].cost * t.g, 0.0); }
     double curvature(Index i) const { return at[i].alpha > 0 ? 2 * at[i].cost : 0.0; }

@@ -1,7 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
+
+#include "moving.hpp"
 
 namespace dualsvm {
 
@@ -21,16 +24,24 @@ struct Bounds {
 
 /// What moves: dual variables, v, w and who is visited when, over a problem that stays where the caller has it.
 /// Three verbs act on it. Each does bounded work, none prints and none knows of Python.
+///
+/// Several states over different rows of one problem may share what moves: the rows that are in memory, of more than
+/// memory holds. Then `resume`, `survey`, `deposit` and `inspect` take the place of set_alpha and certify.
 class State {
 public:
+    explicit State(std::shared_ptr<Moving> moving) : shared_(std::move(moving)), moving_(*shared_) {}
     virtual ~State() = default;
+    State(const State&) = delete;
+    State& operator=(const State&) = delete;
 
     /// explore: the next pass visits every example.
     virtual void explore() = 0;
 
-    /// optimize: passes over the examples that are due, until `max_passes` of them, `max_visits` visits, or an
-    /// estimated relative gap of `goal`.
-    virtual std::vector<Pass> optimize(std::int64_t max_passes, std::int64_t max_visits, double goal) = 0;
+    /// What a pass of `optimize` is made of: find who is due next, in random order, and how many that are; visit some
+    /// of them; and note what was found; returns how many have something to gain.
+    virtual std::size_t turn() = 0;
+    virtual Tally visit(std::size_t from, std::size_t to) = 0;
+    virtual std::int64_t note() = 0;
 
     /// certify: the dual of alpha and the primal of the weights offered, in one pass over all examples; where single
     /// precision is asked for, the weights offered are first rounded to it. Rebuilds v from alpha, and wakes the
@@ -58,6 +69,28 @@ public:
     virtual double set_alpha(const double* alpha, int threads) = 0;  // returns their dual
     virtual double nothing() const = 0;                              // the dual where alpha is all 0
     virtual void set_weights(const double* w) = 0;  // within their bounds; what the next certify bounds
+
+    /// resume: takes dual variables that v already counts.
+    virtual void resume(const double* alpha) = 0;
+    /// survey: the losses of these examples at some weights, and their parts of the gap; and for each, unless `rest`
+    /// is null, how far its gradients are from leaving it anything to gain: 0 where they do already, infinity where
+    /// it costs nothing.
+    virtual Tally survey(const double* w, double* rest, int threads) = 0;
+    /// deposit: adds to u what the dual variables make of it, those of the examples in `which`, or of all; returns
+    /// their linear part.
+    virtual double deposit(const bool* which, double* u) const = 0;
+    /// inspect: both at once, for all examples; wakes those that have something to gain.
+    virtual Tally inspect(const double* w, double* u, int threads) = 0;
+    const std::shared_ptr<Moving>& moving() const { return shared_; }
+
+protected:
+    std::shared_ptr<Moving> shared_;
+    Moving& moving_;
 };
+
+/// optimize: passes over the examples of some states, which share what moves, that are due, until `max_passes` of
+/// them, `max_visits` visits, or an estimated relative gap of `goal`.
+std::vector<Pass> optimize(const std::vector<State*>& states, std::int64_t max_passes, std::int64_t max_visits,
+                           double goal);
 
 }  // namespace dualsvm

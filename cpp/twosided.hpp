@@ -72,6 +72,12 @@ struct TwoSided {
         return a * c.y - epsilon * (size - std::abs(old)) - 0.5 * curve * a * (c.b + old);
     }
 
+    double rest(Index i, const Scratch& t) const {
+        const Coordinate& c = at[i];
+        if (c.b == 0) return std::max(epsilon - std::abs(t.r), 0.0);
+        return !squared && std::abs(c.b) >= c.cost ? std::max(std::copysign(1.0, c.b) * t.r - epsilon, 0.0) : 0.0;
+    }
+
     /// Squared loss: b becomes 2 C slack, with the sign of r, what the w of the last look asks for.
     void answer(Index i, const Scratch& t) {
         const double slack = std::abs(t.r) - epsilon;

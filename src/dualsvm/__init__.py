@@ -4,6 +4,7 @@ from importlib.metadata import version
 
 from . import tasks
 from .conformance import check_task
+from .data import Chunk, Dataset, open_dataset
 from .latent import LatentStructuredSVM, LatentSVM
 from .linear import SVMClassifier, SVMRanker, SVMRegressor, c_path
 from .load import load
@@ -16,6 +17,8 @@ from .structured import OracleError, OracleProblem, OracleSolution, StructuredSV
 __version__ = version("dualsvm")
 __all__ = [
     "Certificate",
+    "Chunk",
+    "Dataset",
     "LatentSVM",
     "LatentStructuredSVM",
     "OracleError",
@@ -33,6 +36,7 @@ __all__ = [
     "c_path",
     "check_task",
     "load",
+    "open_dataset",
     "solve",
     "tasks",
 ]

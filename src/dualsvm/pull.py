@@ -39,9 +39,11 @@ class Drawn(Protocol):
 class Pull:
     """Where the weights are drawn to, and how strongly; kappa is 0 where they are not."""
 
-    def __init__(self, state: Drawn) -> None:
+    def __init__(self, state: Drawn, limit: float | None = None) -> None:
         self.state = state
-        stiff = state.stiffness > STIFF and state.plain_passes > 0  # else Newton's method sees to that
+        stiff = (
+            state.stiffness > (STIFF if limit is None else limit) and state.plain_passes > 0
+        )  # else Newton's method sees to that
         self.kappa = state.stiffness if stiff else 0.0
         self.last: Array | None = None
 

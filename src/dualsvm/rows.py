@@ -102,6 +102,8 @@ class Rows:
 def as_rows(rows: Any, name: str = "rows", bias: float = 0.0) -> Rows:
     """Check feature rows and bring them into a form that the kernel reads, without a copy where possible."""
     bias = as_number(bias, "intercept")
+    if isinstance(rows, Rows):  # checked before
+        return Rows(rows.matrix, bias)
     matrix = _sparse(rows, name) if sp.issparse(rows) else _dense(rows, name)
     if matrix.shape[0] == 0:
         raise ValueError(f"{name} has no rows (shape {matrix.shape}): give at least one")

@@ -12,11 +12,81 @@ from .checks import Array
 from .newton import Newton
 from .problem import Problem
 from .pull import STIFF
+from .rows import Rows
 
 _WORK = 1e8  # numbers read in one call of the kernel, about: short enough for Ctrl-C, long enough to be cheap
 _DEAR = 50  # passes that Newton's method may cost
 _CHEAP = 5  # so few that it comes first where passes do badly
 _LANES = 4  # the kernel pads the classes of a multiclass problem to a multiple of this
+
+
+class Layout:
+    """The coordinates and the layout in which the kernel keeps the weights of a problem.
+
+    With a full covariance S = L L' the kernel's weights are z, with w = L z, whose prior is the identity around
+    L^-1 m, and rows become rows @ L. Those of several classes lie as features x classes, the classes padded.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self._classes = problem.weight_shape[0] if len(problem.weight_shape) == 2 else 0
+        self._padded = -(-self._classes // _LANES) * _LANES
+        self._rotation: Array | None = None
+        mean = problem.mean
+        if problem.covariance is not None:
+            self._rotation = cholesky(problem.covariance, lower=True)
+            if mean is not None:
+                mean = solve_triangular(self._rotation, mean.T, lower=True).T
+        self.classes = max(1, self._classes)
+        self.n_weights = problem.view.width * (self._padded or 1)
+        self.mean, self.variance = self.inward(mean, 0.0), self.inward(problem.variance, 1.0)
+        self._box = self.inward(problem.lower, -np.inf), self.inward(problem.upper, np.inf)
+
+    def rows(self, problem: Problem) -> Rows:
+        """Return the rows of a problem in these coordinates."""
+        return problem.view if self._rotation is None else problem.view.times(self._rotation)
+
+    def kernel(
+        self,
+        problem: Problem,
+        rows: Rows,
+        seed: int = 0,
+        single_precision: bool = False,
+        beside: _core.State | None = None,
+    ) -> _core.State:
+        """Return the kernel's state of a problem, or of more rows of one that there is a state of."""
+        spec: dict[str, Any] = {
+            "n_weights": self.n_weights,
+            "bias": rows.bias,
+            "cost": problem.cost,
+            "squared": problem.loss == "squared_hinge",
+            "mean": self.mean,
+            "variance": self.variance,
+            "lower": self._box[0],
+            "upper": self._box[1],
+            "single_precision": single_precision,
+            "seed": seed,
+        }
+        spec |= problem.mapping.kernel()
+        return _core.State(rows.kernel, spec) if beside is None else _core.State(rows.kernel, spec, beside)
+
+    def as_kernel(self, w: Array) -> Array:
+        """Return weights as the kernel has them."""
+        if self._rotation is not None:
+            w = solve_triangular(self._rotation, w.T, lower=True).T
+        return np.ascontiguousarray(self.inward(w, 0.0))
+
+    def as_seen(self, flat: Array) -> Array:
+        """Return weights of the kernel as the user sees them."""
+        w = np.ascontiguousarray(flat.reshape(-1, self._padded)[:, : self._classes].T) if self._classes else flat
+        return w if self._rotation is None else w @ self._rotation.T
+
+    def inward(self, value: Array | None, filler: float) -> Array | None:
+        """Lay out a quantity of the weights as the kernel does."""
+        if value is None or not self._classes:
+            return value
+        out = np.full((value.shape[1], self._padded), filler)
+        out[:, : self._classes] = value.T
+        return out.reshape(-1)
 
 
 class State:
@@ -37,41 +107,21 @@ class State:
     ) -> None:
         self.problem = problem
         self.threads = threads
-        self._rotation: Array | None = None
-        self._classes = problem.weight_shape[0] if len(problem.weight_shape) == 2 else 0
-        self._padded = -(-self._classes // _LANES) * _LANES
-        rows, mean, variance = problem.view, problem.mean, problem.variance
-        if problem.covariance is not None:
-            # w = L z with S = L L': for z the prior is the identity, around L^-1 m, and rows become rows @ L
-            self._rotation = cholesky(problem.covariance, lower=True)
-            rows = rows.times(self._rotation)
-            if mean is not None:
-                mean = solve_triangular(self._rotation, mean.T, lower=True).T
-        per_class = variance.mean(axis=0) if variance is not None and self._classes else variance
+        self.layout = layout = Layout(problem)
+        rows, variance = layout.rows(problem), problem.variance
+        per_class = variance.mean(axis=0) if variance is not None and variance.ndim == 2 else variance
         #: mean over the examples of C x' S x: how far a step along one example can reach
         self.stiffness = float(problem.cost.mean()) * problem.mapping.stretch * rows.mean_square(per_class)
         self.distance = 0.0
-        work = rows.numbers * max(1, self._classes) + problem.n_examples  # of a pass over everything
+        work = rows.numbers * layout.classes + problem.n_examples  # of a pass over everything
         self._max_visits = max(1, int(_WORK * problem.n_examples / work))
-        spec: dict[str, Any] = {
-            "n_weights": rows.width * (self._padded if self._classes else 1),
-            "bias": rows.bias,
-            "cost": problem.cost,
-            "squared": problem.loss == "squared_hinge",
-            "mean": self._inward(mean, 0.0),
-            "variance": self._inward(variance, 1.0),
-            "lower": self._inward(problem.lower, -np.inf),
-            "upper": self._inward(problem.upper, np.inf),
-            "single_precision": single_precision,
-            "seed": seed,
-        }
-        self._kernel = _core.State(rows.kernel, spec | problem.mapping.kernel())
+        self._kernel = layout.kernel(problem, rows, seed, single_precision)
         price = Newton.price(self._kernel, problem.n_examples, rows.numbers)
         #: visits of each example after which Newton's method is worth what it costs
         self.plain_passes = price if price < _DEAR else np.inf
         if alpha is None and self.stiffness > STIFF and price < _CHEAP:
             self.plain_passes = 0.0
-        self._newton = Newton(self._kernel, spec["mean"], spec["variance"], threads)
+        self._newton = Newton(self._kernel, layout.mean, layout.variance, threads)
         if alpha is not None:
             reached = self.reset(alpha)
             if reached < self._kernel.nothing() and not trusted:
@@ -79,7 +129,7 @@ class State:
         if w is not None and np.isfinite(w).all():
             lower = -np.inf if problem.lower is None else problem.lower
             upper = np.inf if problem.upper is None else problem.upper
-            self._kernel.set_weights(self._as_kernel(np.clip(w, lower, upper)))
+            self._kernel.set_weights(self.layout.as_kernel(np.clip(w, lower, upper)))
 
     @property
     def n_examples(self) -> int:
@@ -107,7 +157,7 @@ class State:
 
     def draw(self, centre: Array, kappa: float) -> None:
         """Have the passes draw the weights to a centre, kappa times as strongly as the prior does."""
-        self._kernel.draw(self._as_kernel(centre), kappa)
+        self._kernel.draw(self.layout.as_kernel(centre), kappa)
 
     def certify(self) -> tuple[float, float]:
         """Return the lower bound of the dual variables and the upper bound of the present weights.
@@ -125,7 +175,7 @@ class State:
         if self._newton.begun:
             found = self._newton.step()
         else:
-            w = self._as_kernel(self.weights() if start is None else start)
+            w = self.layout.as_kernel(self.weights() if start is None else start)
             self._kernel.draw(w, 0.0)
             self._kernel.set_weights(w)
             found = self._newton.begin(self.n_examples if self.plain_passes == 0 else 0)
@@ -138,25 +188,10 @@ class State:
         """Return the present weights, in the shape that the user sees."""
         flat = np.empty(self._kernel.n_weights)
         self._kernel.get_weights(flat)
-        w = np.ascontiguousarray(flat.reshape(-1, self._padded)[:, : self._classes].T) if self._classes else flat
-        return w if self._rotation is None else w @ self._rotation.T
+        return self.layout.as_seen(flat)
 
     def alpha(self) -> Array:
         """Return the dual variables."""
         flat = np.empty(self._kernel.n_alpha)
         self._kernel.get_alpha(flat)
         return flat.reshape(self.problem.alpha_shape)
-
-    def _as_kernel(self, w: Array) -> Array:
-        """Return weights in the coordinates and the layout of the kernel."""
-        if self._rotation is not None:
-            w = solve_triangular(self._rotation, w.T, lower=True).T
-        return np.ascontiguousarray(self._inward(w, 0.0))
-
-    def _inward(self, value: Array | None, filler: float) -> Array | None:
-        """Lay out a quantity of the weights as the kernel does: features x classes, the classes padded."""
-        if value is None or not self._classes:
-            return value
-        out = np.full((value.shape[1], self._padded), filler)
-        out[:, : self._classes] = value.T
-        return out.reshape(-1)

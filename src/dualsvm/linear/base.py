@@ -16,12 +16,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import store
 from ..checks import Array, as_number, as_vector
+from ..data import Chunk
 from ..problem import Problem
 from ..progress import Halt, Watcher, printers
 from ..proximal import pursue_wide
 from ..solution import Record, Solution, relative_gap
 from ..solve import as_passes, as_seed, as_threads, as_tolerance, pursue, warn_not_converged
 from .callbacks import Callbacks, CallbackSupportMixin, with_callbacks
+from .chunks import Learner
 from .encoding import decode, encode
 from .terms import Frame, Terms, Wide, far_centre, make_terms, mean_square
 
@@ -81,6 +83,38 @@ class LinearSVM(CallbackSupportMixin, BaseEstimator):
             raise FittedInterrupt
         if not self.converged_ and endings & {"max_iter", "stalled"}:
             warn_not_converged(self.n_iter_, self.gap_, tol, stalled="max_iter" not in endings)
+        return self
+
+    def _learn_chunks(self, learner: Learner, titles: Sequence[str] = ("",)) -> Self:
+        """Solve the problems that a learner meets in chunks, and set the attributes."""
+
+        def attributes(w: Array) -> dict[str, Any]:
+            known = _stacked([*learner.solved(), w])
+            return self._attributes(*learner.frame.seen(np.pad(known, [(0, learner.outputs - len(known)), (0, 0)])))
+
+        reads = as_passes(self.max_iter) if learner.passes is None else learner.passes
+        data = {"X": learner.dataset, "y": None}
+        callbacks = Callbacks(self, reads * len(titles), data, attributes)
+        learner.learn(list(titles), [callbacks] if callbacks.watching else [])
+        self._forget()
+        self.n_features_in_ = learner.width
+        if (names := learner.dataset.feature_names) is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        self.lower_bound_, self.upper_bound_ = learner.bounds()
+        self.gap_ = relative_gap(self.lower_bound_, self.upper_bound_) if np.isfinite(self.upper_bound_) else np.inf
+        self.converged_ = bool(self.gap_ <= as_tolerance(self.tol))
+        self.history_ = learner.history()
+        self.n_iter_ = sum(run.reads for run in learner.runs)
+        self.dual_coef_ = learner.coefficients()
+        self._count_support(learner.labels)
+        *_, last = learner.weights()
+        for name, value in attributes(last).items():
+            setattr(self, name, value)
+        callbacks.end()
+        if "interrupted" in learner.endings:
+            raise FittedInterrupt
+        if not self.converged_ and "max_iter" in learner.endings and learner.passes is None:
+            warn_not_converged(self.n_iter_, self.gap_, as_tolerance(self.tol))
         return self
 
     def _frame(self, X: Any, outputs: int, middle: float) -> tuple[Any, Frame, Terms]:
@@ -159,6 +193,10 @@ class LinearSVM(CallbackSupportMixin, BaseEstimator):
         for problem, solution in zip(problems, solutions, strict=True):
             shares.append(problem.mapping.coefficients(solution.alpha, problem.view.n))
         self.dual_coef_ = _sparse(shares)
+        self._count_support(codes)
+
+    def _count_support(self, codes: Array | None) -> None:
+        """Count the examples that have an entry in `dual_coef_`, of every class if there are any."""
         support = np.zeros(self.dual_coef_.shape[1], dtype=bool)
         support[self.dual_coef_.indices] = True
         if codes is None:
@@ -214,6 +252,13 @@ class LinearSVM(CallbackSupportMixin, BaseEstimator):
         if C <= 0:
             raise ValueError(f"C must be positive, got {C}")
         return C * weights_of(sample_weight, n)
+
+    def _cost_of(self, chunk: Chunk, weight: Array | None = None, codes: Array | None = None) -> Array:
+        """Return the costs of the examples of a chunk; `weight`: factors by class."""
+        cost = self._cost(None, len(chunk))
+        if chunk.weight is not None:
+            cost = cost * chunk.weight
+        return cost if weight is None or codes is None else cost * weight[codes]
 
     def _scores(self, X: Any) -> Array:
         check_is_fitted(self)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -10,10 +12,14 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from ..checks import Array, as_array, as_class_loss, as_vector
+from ..data import Chunk, Dataset
 from ..prior import Prior
 from ..problem import Problem
 from .base import LinearSVM, learning
+from .chunks import Learner, alone, refuse
 from .terms import Terms
+
+_BAD_WEIGHT = "class_weight must not be negative, nor 0 for every class"
 
 
 class SVMClassifier(ClassifierMixin, LinearSVM):
@@ -57,7 +63,9 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
     tol : float, default 1e-3
         Stop when ``(upper - lower) / |upper|`` of the certified bounds is at most this.
     max_iter : int, default 10000
-        Largest number of passes, with ``multi_class="ovr"`` of every class.
+        Largest number of passes, with ``multi_class="ovr"`` of every class. From a `Dataset`, of reads.
+    cache_mb : float, default 256.0
+        Rows that are kept in memory when learning from a `Dataset`, in millions of bytes, beside a few chunks.
     warm_start : bool, default False
         Whether `fit` starts from the dual variables of the last fit. C and everything else may have changed.
     random_state : int, RandomState, Generator or None, default None
@@ -132,6 +140,7 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
         upper: Any = None,
         tol: float = 1e-3,
         max_iter: int = 10_000,
+        cache_mb: float = 256.0,
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -150,30 +159,50 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
         self.upper = upper
         self.tol = tol
         self.max_iter = max_iter
+        self.cache_mb = cache_mb
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
     @learning
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, margin: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        margin: Any = None,
+        *,
+        passes: int | None = None,
+        classes: Any = None,
+    ) -> Self:
         """Fit the model.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Features. C-contiguous float32 or float64 arrays and canonical CSR matrices are used without a copy.
+        X : array-like or sparse matrix of shape (n_samples, n_features), or Dataset
+            Features. C-contiguous float32 or float64 arrays and canonical CSR matrices are used without a copy. A
+            `Dataset` comes with its own classes and weights, and is read in chunks, as often as needed.
         y : array-like of shape (n_samples,)
             Classes: integers, strings, booleans, or whatever else scikit-learn takes for labels.
         sample_weight : array-like of shape (n_samples,), default None
             Factors on C; an example of weight 2 counts as two examples.
         margin : float or array-like of shape (n_samples,), default None
             The margin that is asked of an example, or with several classes a factor on `class_loss`. None: 1.
+        passes : int, default None
+            Read a `Dataset` so many times at most, and be content with what is learned by then. If the last weights
+            have not been certified, `upper_bound_` and `gap_` are infinite. None: read until the gap is within `tol`.
+        classes : array-like of shape (n_classes,), default None
+            The classes of a `Dataset`, where they are known: else those that can be read only once cannot be learned
+            from, and others that do not have all classes in one place are read once more.
 
         Returns
         -------
         self : SVMClassifier
         """
+        if isinstance(X, Dataset):
+            return self._fit_chunks(X, [y, sample_weight, margin], passes, classes)
+        refuse(passes=passes, classes=classes)
         X, y = self._more_of(X, y, onward=False)
         classes = _classes_of(y)
         codes = np.searchsorted(classes, y)
@@ -185,6 +214,40 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
             self._forget()  # dual variables of other classes are no start
         self.classes_ = classes
         return self._classify(X, y, codes, y, sample_weight, margin)
+
+    def _fit_chunks(self, dataset: Dataset, beside: list[Any], passes: int | None, classes: Any) -> Self:
+        alone(beside)
+        targets: Array | None = None
+        if classes is None:
+            if not dataset.reiterable:
+                raise ValueError(f"{dataset.name} can be read only once: say what its classes are with classes=...")
+            targets = dataset.targets()
+            known = _classes_of(targets)
+        else:
+            known = np.unique(as_array(classes, "classes"))
+        if len(known) < 2:
+            raise ValueError(f"at least 2 classes are needed, got {known.tolist()}")
+        if isinstance(self.class_weight, str) and targets is None:
+            raise ValueError(f"class_weight={self.class_weight!r} needs the classes of all rows: leave classes out")
+        self.classes_ = known
+        weight = self._class_weight(known if targets is None else targets)
+        small = next(kind for kind in (np.int8, np.int16, np.int32) if len(known) <= np.iinfo(kind).max)
+
+        def prepare(chunk: Chunk) -> Chunk:
+            if chunk.y is None:
+                raise ValueError(f"{dataset.name} has no targets: say which column they are in with target=...")
+            codes = np.minimum(np.searchsorted(known, chunk.y), len(known) - 1)
+            if not np.array_equal(known[codes], chunk.y):
+                strange = chunk.y[known[codes] != chunk.y][0]
+                raise ValueError(f"{dataset.name} holds a class that is not among {known.tolist()}: {strange!r}")
+            return replace(chunk, y=codes.astype(small))
+
+        def state(chunk: Chunk) -> Callable[[Any, Terms], list[Problem]]:
+            codes = np.asarray(chunk.y, dtype=np.int64)
+            return self._statement(codes, self._cost_of(chunk, weight, codes), None)[2]
+
+        titles, outputs, _ = self._statement(np.arange(len(known)), np.ones(len(known)), None)
+        return self._learn_chunks(Learner(self, dataset, outputs, state, prepare, passes), titles)
 
     @learning
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, margin: Any = None) -> Self:
@@ -231,24 +294,36 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
         self, X: Any, y: Array, codes: Array, typical: Array, sample_weight: Any, margin: Any, onward: bool = False
     ) -> Self:
         """Learn from rows and their classes; `typical`: labels, as frequent as class_weight takes them to be."""
-        n, k = X.shape[0], len(self.classes_)
+        cost = self._cost(sample_weight, X.shape[0])
+        if (weight := self._class_weight(typical)) is not None:
+            if not weight[codes].any():
+                raise ValueError(_BAD_WEIGHT)
+            cost = cost * weight[codes]
+        titles, outputs, state = self._statement(codes, cost, margin)
+        data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight, "margin": margin}}
+        return self._learn(X, outputs, state, data, onward, titles, codes=codes)
+
+    def _class_weight(self, typical: Array) -> Array | None:
+        """Return the factors on C by class."""
+        if self.class_weight is None:
+            return None
+        weight = np.asarray(compute_class_weight(self.class_weight, classes=self.classes_, y=typical))
+        if (weight < 0).any() or not weight.any():
+            raise ValueError(_BAD_WEIGHT)
+        return weight
+
+    def _statement(
+        self, codes: Array, cost: Array, margin: Any
+    ) -> tuple[list[str], int, Callable[[Any, Terms], list[Problem]]]:
+        """Return titles of the problems of these examples, the number of outputs, and what makes the problems."""
+        n, k = len(codes), len(self.classes_)
         if not isinstance(self.multi_class, str) or self.multi_class not in ("crammer_singer", "ovr"):
             raise ValueError(f'multi_class must be "crammer_singer" or "ovr", got {self.multi_class!r}')
         if not isinstance(self.rescaling, str) or self.rescaling not in ("margin", "slack"):
             raise ValueError(f'rescaling must be "margin" or "slack", got {self.rescaling!r}')
         if self.multi_class == "ovr" and k > 2 and self.class_loss is not None:
             raise ValueError('class_loss does not apply to multi_class="ovr": every class is told from the rest')
-        cost = self._cost(sample_weight, n)
-        if self.class_weight is not None:
-            weight = compute_class_weight(self.class_weight, classes=self.classes_, y=typical)[codes]
-            if (weight < 0).any() or not weight.any():
-                raise ValueError("class_weight must not be negative, nor 0 for every class")
-            cost = cost * weight
-        common: dict[str, Any] = {
-            "cost": cost,
-            "loss": self.loss,
-            "intercept": self._bias(),
-        }
+        common: dict[str, Any] = {"cost": cost, "loss": self.loss, "intercept": self._bias()}
         margins = np.ones(n) if margin is None else as_vector(margin, "margin", n, "row of X")
 
         def each(X: Any, terms: Terms) -> list[Problem]:
@@ -275,11 +350,9 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
                 margins = margins * table
             else:
                 common["cost"] = common["cost"] * table ** (1 + (self.loss == "squared_hinge"))
-        data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight, "margin": margin}}
         one_each = k > 2 and self.multi_class == "ovr"
         titles = [f"class {label}: " for label in self.classes_.tolist()] if one_each else [""]
-        outputs, state = (1, each) if k == 2 else (k, each if one_each else together)
-        return self._learn(X, outputs, state, data, onward, titles, codes=codes)
+        return titles, 1 if k == 2 else k, each if k == 2 or one_each else together
 
     def _shape(self) -> tuple[int, ...]:
         k = len(self.classes_)

@@ -11,6 +11,7 @@ from sklearn.utils.validation import column_or_1d
 
 from .. import _core
 from ..checks import Array, as_ids, as_vector
+from ..data import Dataset
 from ..prior import Prior
 from ..problem import Problem
 from ..queries import count_pairs, grades, groups, preference_pairs
@@ -136,6 +137,10 @@ class SVMRanker(LinearSVM):
         return self._rank(X, y, qid, sample_weight, onward=True)
 
     def _rank(self, X: Any, y: Any, qid: Any, sample_weight: Any, onward: bool = False) -> Self:
+        if isinstance(X, Dataset):
+            raise ValueError(
+                "SVMRanker does not learn from datasets: give it arrays, or parts of them to partial_fit"
+            )
         X, y = self._more_of(X, y, onward, y_numeric=True)
         if not isinstance(self.slack, str) or self.slack not in ("pair", "query"):
             raise ValueError(f'slack must be "pair" or "query", got {self.slack!r}')

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
 
 from ..checks import Array, as_vector
+from ..data import Chunk, Dataset
 from ..prior import Prior
 from ..problem import Problem
 from .base import LinearSVM, learning
+from .chunks import Learner, alone, refuse
 from .terms import Terms
 
 _LOSSES = {"epsilon_insensitive": "hinge", "squared_epsilon_insensitive": "squared_hinge"}
@@ -36,7 +40,7 @@ class SVMRegressor(RegressorMixin, LinearSVM):
         from 0: centre them, raise `intercept_scaling`, or choose "unpenalized", which gives the intercept a prior
         around the median of y so wide (a standard deviation of 100 times the typical length of a row) that it is
         free.
-    intercept_scaling, prior, lower, upper, tol, max_iter, warm_start, random_state, n_jobs, verbose
+    intercept_scaling, prior, lower, upper, tol, max_iter, cache_mb, warm_start, random_state, n_jobs, verbose
         As in `SVMClassifier`; the weights have shape (n_features,).
 
     Attributes
@@ -75,6 +79,7 @@ class SVMRegressor(RegressorMixin, LinearSVM):
         upper: Any = None,
         tol: float = 1e-3,
         max_iter: int = 10_000,
+        cache_mb: float = 256.0,
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -90,29 +95,58 @@ class SVMRegressor(RegressorMixin, LinearSVM):
         self.upper = upper
         self.tol = tol
         self.max_iter = max_iter
+        self.cache_mb = cache_mb
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
     @learning
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, passes: int | None = None) -> Self:
         """Fit the model.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Features. C-contiguous float32 or float64 arrays and canonical CSR matrices are used without a copy.
+        X : array-like or sparse matrix of shape (n_samples, n_features), or Dataset
+            Features. C-contiguous float32 or float64 arrays and canonical CSR matrices are used without a copy. A
+            `Dataset` comes with its own targets and weights, and is read in chunks, as often as needed.
         y : array-like of shape (n_samples,)
             Targets.
         sample_weight : array-like of shape (n_samples,), default None
             Factors on C; an example of weight 2 counts as two examples.
+        passes : int, default None
+            Read a `Dataset` so many times at most, as `SVMClassifier.fit` does.
 
         Returns
         -------
         self : SVMRegressor
         """
+        if isinstance(X, Dataset):
+            return self._fit_chunks(X, [y, sample_weight], passes)
+        refuse(passes=passes)
         return self._regress(X, y, sample_weight)
+
+    def _fit_chunks(self, dataset: Dataset, beside: list[Any], passes: int | None) -> Self:
+        alone(beside)
+        own = self._own()
+
+        def prepare(chunk: Chunk) -> Chunk:
+            if chunk.y is None or chunk.y.dtype.kind not in "fiub":
+                raise ValueError(
+                    f"{dataset.name} has no targets that are numbers: say where they are with target=..."
+                )
+            return replace(chunk, y=chunk.y.astype(np.float64))
+
+        def state(chunk: Chunk) -> Callable[[Any, Terms], list[Problem]]:
+            y, cost = np.asarray(chunk.y), self._cost_of(chunk)
+            return lambda X, terms: [Problem.regression(X, y, cost=cost, **own, **terms.of(0))]
+
+        return self._learn_chunks(Learner(self, dataset, 1, state, prepare, passes))
+
+    def _own(self) -> dict[str, Any]:
+        if not isinstance(self.loss, str) or self.loss not in _LOSSES:
+            raise ValueError(f"loss must be one of {', '.join(map(repr, _LOSSES))}, got {self.loss!r}")
+        return {"epsilon": self.epsilon, "intercept": self._bias(), "loss": _LOSSES[self.loss]}
 
     @learning
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -132,9 +166,7 @@ class SVMRegressor(RegressorMixin, LinearSVM):
     def _regress(self, X: Any, y: Any, sample_weight: Any, onward: bool = False) -> Self:
         X, y = self._more_of(X, y, onward, y_numeric=True)
         y = as_vector(y, "y", X.shape[0], "row of X")
-        if not isinstance(self.loss, str) or self.loss not in _LOSSES:
-            raise ValueError(f"loss must be one of {', '.join(map(repr, _LOSSES))}, got {self.loss!r}")
-        own: dict[str, Any] = {"epsilon": self.epsilon, "intercept": self._bias(), "loss": _LOSSES[self.loss]}
+        own = self._own()
         cost = self._cost(sample_weight, X.shape[0])
 
         def state(X: Any, terms: Terms) -> list[Problem]:

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "random.hpp"
+#include "weights.hpp"
+
+namespace dualsvm {
+
+/// What a run over some examples adds up.
+struct Tally {
+    double linear = 0, loss = 0, gap = 0;
+
+    void operator+=(const Tally& other) {
+        linear += other.linear;
+        loss += other.loss;
+        gap += other.gap;
+    }
+};
+
+/// What every step moves, whichever rows it comes from: v, w, and the part of the dual that is linear in alpha.
+/// States over different rows of one problem share it.
+struct Moving {
+    Regulariser prior;
+    Regulariser drawn;      // what the steps obey: the prior, or more than that
+    double sigma = 1;       // variance of that in units of the prior's
+    double scale = 0;       // the last upper bound
+    bool single_precision;  // the weights offered are to be floats
+    Random random;
+    std::vector<double> v, w;   // w is empty where it is v
+    std::vector<double> offer;  // the weights offered to the caller
+    std::int64_t blended = 0;   // passes blended into them
+    bool foreign = false;       // they came from outside
+    double linear = 0;
+    double little = -1;  // what the calendars take for little to gain, in the present pass
+
+    Moving(const Shape& shape, std::size_t n, bool single_precision, std::uint64_t seed)
+        : prior(shape, n), drawn(prior), single_precision(single_precision), random(seed), v(n) {
+        if (prior.apart()) w.resize(n);
+        prior.place(v, w);
+        restart();
+    }
+
+    const std::vector<double>& weights() const { return drawn.apart() ? w : v; }
+    double rounded(double weight) const { return single_precision ? double(float(weight)) : weight; }
+    bool pulled() const { return sigma < 1; }
+    double dual() const { return linear + prior.conjugate(v, sigma); }
+
+    /// What steps are to move; `regain` must follow them.
+    Weights moving() { return drawn.moving(v, w, pulled()); }
+    void regain() {
+        if (pulled()) drawn.regain(v, w);
+    }
+
+    /// v and w of u = sum alpha x, and with them the linear part.
+    void rebuild(std::vector<double> u, double linear_part) {
+        linear = linear_part;
+        v = prior.scaled(std::move(u));
+        for (double& value : v) value *= sigma;
+        drawn.place(v, w);
+    }
+
+    /// The weights offered are a running mean of w, mostly over the last ten passes: the primal of w itself goes
+    /// up and down from pass to pass, and lies further from the optimum. Confined, as a mean may round out of the
+    /// box.
+    void blend() {
+        const std::vector<double>& now = weights();
+        const double part = std::max(0.1, 8.0 / (7.0 + double(++blended)));
+        for (std::size_t k = 0; k < offer.size(); ++k) offer[k] += part * (now[k] - offer[k]);
+        prior.confine(offer);
+    }
+    void restart() {
+        offer = weights();
+        blended = 0;
+        foreign = false;
+    }
+};
+
+}  // namespace dualsvm

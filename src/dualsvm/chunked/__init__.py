@@ -1,0 +1,11 @@
+"""Problems whose rows are read in chunks, as they are more than memory holds.
+
+Dual variables of all examples stay in memory, and so do the weights; of the rows only some do, up to a limit: first
+those of examples that are free (0 < alpha < C) or have something to gain, then those that come closest to it. A read
+is one pass over the data. Every chunk is met with the dual variables that its examples had when they were last seen,
+passes over it raise the dual, and after the last chunk passes over the rows in memory go on.
+"""
+
+from .run import Plan, Run, pursue_chunks
+
+__all__ = ["Plan", "Run", "pursue_chunks"]
