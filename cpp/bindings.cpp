@@ -110,6 +110,15 @@ Passes run(const std::vector<State*>& states, std::int64_t max_passes, std::int6
     return out;
 }
 
+std::vector<State*> together(const std::vector<Held*>& many) {
+    std::vector<State*> states;
+    for (Held* held : many) {
+        states.push_back(held->state.get());
+        expect(held->state->moving() == many[0]->state->moving(), "states that share nothing");
+    }
+    return states;
+}
+
 template <class T>
 void bind_all_finite(nb::module_& m) {
     m.def("all_finite", [](const Array<T>& x) {
@@ -262,13 +271,24 @@ NB_MODULE(_core, m) {
 
     m.def("optimize",
           [](const std::vector<Held*>& many, std::int64_t max_passes, std::int64_t max_visits, double goal) {
-              std::vector<State*> states;
-              for (Held* held : many) {
-                  states.push_back(held->state.get());
-                  expect(held->state->moving() == many[0]->state->moving(), "states that share nothing");
-              }
-              return run(states, max_passes, max_visits, goal);
+              return run(together(many), max_passes, max_visits, goal);
           });
+    m.def("meet", [](const std::vector<Held*>& many, const Array<double>& offer, double bar, Vector u, Vector rank) {
+        expect(!many.empty(), "nobody to meet");
+        const std::vector<State*> states = together(many);
+        const auto width = std::size_t(states[0]->n_weights());
+        expect(u.size() == width && (offer.size() == 0 || offer.size() == width), "weights of another length");
+        expect(std::int64_t(rank.size()) == length(many[0]->spec, "cost"), "ranks of another length");
+        Meeting meeting{offer.size() ? offer.data() : nullptr, bar, u.data(), rank.data()};
+        double loss = 0;
+        Pass pass;
+        {
+            nb::gil_scoped_release release;
+            std::fill(rank.data(), rank.data() + rank.size(), kInfinity);
+            pass = meet(states, meeting, loss);
+        }
+        return std::tuple(pass.visited, pass.awake, pass.estimate, loss, meeting.linear);
+    });
 
     bind_structured(m);
     bind_text(m);

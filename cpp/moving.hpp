@@ -20,6 +20,15 @@ struct Tally {
     }
 };
 
+/// What is to be found out of rows that have just been read, beside raising the dual over them.
+struct Meeting {
+    const double* offer;  // weights at which to add up their losses; null: none
+    double bar;           // who ranks below is kept
+    double* u;            // what the dual variables of the others make is added to this
+    double* rank;         // of each: how far its gradients are from anything to gain, or below 0, at random
+    double linear = 0;    // the linear part of the others
+};
+
 /// What every step moves, whichever rows it comes from: v, w, and the part of the dual that is linear in alpha.
 /// States over different rows of one problem share it.
 struct Moving {
