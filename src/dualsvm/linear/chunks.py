@@ -9,12 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..checks import Array, as_number
-from ..chunked import Run, pursue_chunks
+from ..chunked import Run, Runs
 from ..data import Chunk, Dataset
 from ..problem import Problem
 from ..progress import Watcher, printers
 from ..rows import Rows
-from ..solution import Record
 from ..solve import as_passes, as_seed, as_threads, as_tolerance
 from .terms import Frame, Terms, make_terms
 
@@ -22,7 +21,7 @@ State = Callable[[Any, Terms], list[Problem]]
 
 
 class Learner:
-    """Solves the problems of an estimator, one after the other, over the chunks of a dataset.
+    """Solves the problems of an estimator, side by side, over the chunks of a dataset.
 
     Parameters
     ----------
@@ -60,8 +59,7 @@ class Learner:
         self.bias = model._bias()
         self.terms: Terms | None = None
         self.frame = Frame(self.bias, None, False)
-        self.runs: list[Run] = []
-        self.endings: list[str] = []
+        self.ending = ""
         self.labels: Array | None = None  # classes of all rows, where there are any
         self.width = 0
         self._found: list[Any] = []  # what every example counts in the weights, for each problem
@@ -80,50 +78,34 @@ class Learner:
 
         return problem
 
-    def learn(self, titles: list[str], watchers: list[Watcher]) -> None:
-        """Solve the problems, which have these titles."""
-        m, tol = self.model, as_tolerance(self.model.tol)
+    def learn(self, problems: int, watchers: list[Watcher]) -> None:
+        """Solve so many problems, side by side."""
+        m, tol, threads = self.model, as_tolerance(self.model.tol), as_threads(self.model.n_jobs)
         reads = as_passes(m.max_iter) if self.passes is None else self.passes
-        for k, title in enumerate(titles):
-            run = Run(
-                self.dataset,
-                self.problem_of(k),
-                self.limit,
-                tol,
-                as_seed(m.random_state),
-                as_threads(m.n_jobs),
-                self.prepare,
-                True,
-            )
-            self.runs.append(run)
-            self.endings.append(pursue_chunks(run, reads, [*printers(m.verbose, tol, title), *watchers]))
+        own = threads if problems == 1 else 1
+        several = [
+            Run(self.dataset, self.problem_of(k), self.limit, tol, as_seed(m.random_state), own, True)
+            for k in range(problems)
+        ]
+        self.runs = Runs(self.dataset, several, self.limit, threads, self.prepare)
+        watchers = [*printers(m.verbose, tol), *watchers]
+        self.ending = self.runs.pursue(reads, watchers, self.passes is not None)
+        for k, run in enumerate(several):
             self._found.append(self._coefficients(run, k))
             run.release()
-            if self.endings[-1] in ("stopped", "interrupted"):
-                break
 
     def bounds(self) -> tuple[float, float]:
         """Return the sums of the bounds; the upper one is that of the weights, or infinite."""
-        return sum(run.lower for run in self.runs), sum(self._upper(run) for run in self.runs)
-
-    def _upper(self, run: Run) -> float:
-        return run.upper if self._certified(run) else np.inf
+        return self.runs.lower, sum(run.upper if self._certified(run) else np.inf for run in self.runs.runs)
 
     def _certified(self, run: Run) -> bool:
         """Whether to offer the weights of the upper bound: not where a number of passes was asked for."""
         return run.w is not None and (run.converged or self.passes is None)
 
-    def weights(self) -> list[Array]:
-        """Return the weights of the problems."""
-        return [run.weights() if run.w is None or not self._certified(run) else run.w for run in self.runs]
-
-    def solved(self) -> list[Array]:
-        """Return the weights of the problems but the last."""
-        return self.weights()[:-1]
-
-    def history(self) -> list[Record]:
-        """Return the records of all problems."""
-        return [record for run in self.runs for record in run.history]
+    def weights(self) -> Array:
+        """Return the weights of the problems, a line for every output."""
+        several = [run.weights() if run.w is None or not self._certified(run) else run.w for run in self.runs.runs]
+        return np.vstack([np.atleast_2d(w) for w in several])
 
     def coefficients(self) -> sp.csr_array:
         """Return what every example counts in the weights, (outputs, rows)."""

@@ -63,7 +63,7 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
     tol : float, default 1e-3
         Stop when ``(upper - lower) / |upper|`` of the certified bounds is at most this.
     max_iter : int, default 10000
-        Largest number of passes, with ``multi_class="ovr"`` of every class. From a `Dataset`, of reads.
+        Largest number of passes, with ``multi_class="ovr"`` of every class. From a `Dataset`, of reads of the data.
     cache_mb : float, default 256.0
         Rows that are kept in memory when learning from a `Dataset`, in millions of bytes, beside a few chunks.
     warm_start : bool, default False
@@ -92,9 +92,9 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
     converged_ : bool
         Whether `gap_` is within `tol`.
     n_iter_ : int
-        Number of passes, of all classes together.
+        Number of passes, of all classes together. From a `Dataset`, of reads: each serves all classes.
     history_ : list of Record
-        One record for every pass.
+        One record for every pass, or read.
     dual_coef_ : sparse array of shape (1, n_samples) or (n_classes, n_samples)
         What every example counts in the weights: without prior mean, variance and bounds, and but for the gap,
         ``coef_ = dual_coef_ @ X``.
@@ -247,7 +247,7 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
             return self._statement(codes, self._cost_of(chunk, weight, codes), None)[2]
 
         titles, outputs, _ = self._statement(np.arange(len(known)), np.ones(len(known)), None)
-        return self._learn_chunks(Learner(self, dataset, outputs, state, prepare, passes), titles)
+        return self._learn_chunks(Learner(self, dataset, outputs, state, prepare, passes), len(titles))
 
     @learning
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, margin: Any = None) -> Self:
