@@ -273,21 +273,22 @@ NB_MODULE(_core, m) {
           [](const std::vector<Held*>& many, std::int64_t max_passes, std::int64_t max_visits, double goal) {
               return run(together(many), max_passes, max_visits, goal);
           });
-    m.def("meet", [](const std::vector<Held*>& many, const Array<double>& offer, double bar, Vector u, Vector rank) {
+    m.def("meet", [](const std::vector<Held*>& many, double bar, const Array<bool>& counted, Vector come, Vector gone,
+                     Vector rank) {
         expect(!many.empty(), "nobody to meet");
         const std::vector<State*> states = together(many);
         const auto width = std::size_t(states[0]->n_weights());
-        expect(u.size() == width && (offer.size() == 0 || offer.size() == width), "weights of another length");
-        expect(std::int64_t(rank.size()) == length(many[0]->spec, "cost"), "ranks of another length");
-        Meeting meeting{offer.size() ? offer.data() : nullptr, bar, u.data(), rank.data()};
-        double loss = 0;
+        const auto n = std::size_t(length(many[0]->spec, "cost"));
+        expect(come.size() == width && gone.size() == width, "weights of another length");
+        expect(rank.size() == n && (counted.size() == 0 || counted.size() == n), "ranks of another length");
+        Meeting meeting{bar, counted.size() ? counted.data() : nullptr, come.data(), gone.data(), rank.data()};
         Pass pass;
         {
             nb::gil_scoped_release release;
-            std::fill(rank.data(), rank.data() + rank.size(), kInfinity);
-            pass = meet(states, meeting, loss);
+            std::fill(rank.data(), rank.data() + n, kInfinity);
+            pass = meet(states, meeting);
         }
-        return std::tuple(pass.visited, pass.awake, pass.estimate, loss, meeting.linear);
+        return std::tuple(pass.visited, pass.awake, pass.estimate, meeting.linear);
     });
 
     bind_structured(m);

@@ -11,7 +11,8 @@
 //   look(i, w, scratch)             its gradients g_ij = l_ij - w.x_ij, left in the scratch, and what they say
 //   step(i, weights, sigma, scratch)  raises the dual over the block from those gradients, as far as it goes,
 //                                   moving v; returns the change of `linear`. With sigma other than 1, v
-//                                   moves sigma times as far, against a curvature sigma times as large
+//                                   moves sigma times as far, against a curvature sigma times as large. Where
+//                                   the kind says kFollows, the scratch holds the gradients after it
 //   rest(i, scratch)                by how much the gradients of the last look may change before there is anything to
 //                                   gain; 0 where there is
 //   deposit(i, u, scratch)          u += sum_j alpha_ij x_ij

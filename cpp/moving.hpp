@@ -20,13 +20,14 @@ struct Tally {
     }
 };
 
-/// What is to be found out of rows that have just been read, beside raising the dual over them.
+/// What is to be found out of rows that have just been read, beside raising the dual over them: who is to stay in
+/// memory, and what the dual variables of all others make, of which some may count already.
 struct Meeting {
-    const double* offer;  // weights at which to add up their losses; null: none
-    double bar;           // who ranks below is kept
-    double* u;            // what the dual variables of the others make is added to this
+    double bar;           // who ranks below stays
+    const bool* counted;  // whose dual variables, as they were, count among the others; null: nobody's
+    double *come, *gone;  // what they make from now on is added to one, what they made to the other
     double* rank;         // of each: how far its gradients are from anything to gain, or below 0, at random
-    double linear = 0;    // the linear part of the others
+    double linear = 0;    // the change of the linear part
 };
 
 /// What every step moves, whichever rows it comes from: v, w, and the part of the dual that is linear in alpha.

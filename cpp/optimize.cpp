@@ -35,7 +35,7 @@ static std::vector<Run> turn(const std::vector<State*>& states, Random& random) 
 }
 
 /// One pass over those who are due, the first state's for the first time if there is a meeting.
-static Pass pass(const std::vector<State*>& states, Meeting* meeting, double& loss) {
+static Pass pass(const std::vector<State*>& states, Meeting* meeting) {
     Moving& moving = *states[0]->moving();
     const auto began = std::chrono::steady_clock::now();
     const std::vector<Run> runs = turn(states, moving.random);
@@ -55,7 +55,6 @@ static Pass pass(const std::vector<State*>& states, Meeting* meeting, double& lo
     std::int64_t awake = 0;
     moving.little = moving.pulled() ? -1.0 : kLittle * tally.gap / double(due);
     for (State* state : states) awake += state->note();
-    loss = tally.loss;
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
     return {due, awake, lower, estimate, took.count()};
 }
@@ -63,9 +62,8 @@ static Pass pass(const std::vector<State*>& states, Meeting* meeting, double& lo
 std::vector<Pass> optimize(const std::vector<State*>& states, std::int64_t max_passes, std::int64_t max_visits,
                            double goal) {
     std::vector<Pass> passes;
-    double loss = 0;
     while (!states.empty() && std::int64_t(passes.size()) < max_passes && max_visits > 0) {
-        const Pass last = pass(states, nullptr, loss);
+        const Pass last = pass(states, nullptr);
         if (last.visited == 0) break;
         passes.push_back(last);
         max_visits -= last.visited;
@@ -74,6 +72,6 @@ std::vector<Pass> optimize(const std::vector<State*>& states, std::int64_t max_p
     return passes;
 }
 
-Pass meet(const std::vector<State*>& states, Meeting& meeting, double& loss) { return pass(states, &meeting, loss); }
+Pass meet(const std::vector<State*>& states, Meeting& meeting) { return pass(states, &meeting); }
 
 }  // namespace dualsvm

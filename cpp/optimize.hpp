@@ -79,20 +79,32 @@ template <class Block>
 inline Tally meet_loop(Block& block, typename Block::Scratch& scratch, const Visits& visits, std::size_t from,
                        std::size_t to, const Weights& weights, double sigma, Meeting& meeting, Random& random) {
     Tally tally;
-    const Weights u{meeting.u, meeting.u, nullptr, nullptr, nullptr, nullptr};
+    const Weights come{meeting.come, meeting.come, nullptr, nullptr, nullptr, nullptr};
+    const Weights gone{meeting.gone, meeting.gone, nullptr, nullptr, nullptr, nullptr};
     for (std::size_t p = from; p < to; ++p) {
         look_ahead(block, visits, p);
         const std::uint32_t i = visits.examples[p];
-        if (meeting.offer) tally.loss += block.look(i, meeting.offer, scratch).loss;
         const Look look = block.look(i, weights.w, scratch);
         tally.gap += look.gap;
-        const double rest = block.rest(i, scratch);
+        bool counted = meeting.counted && meeting.counted[i];
+        const auto leave = [&] {
+            counted = false;
+            meeting.linear -= block.linear(i);
+            block.deposit(i, gone, scratch);
+        };
         visits.finds[p] = look.violation > 0 ? Find::gain : Find::rest;
-        if (look.violation > 0) tally.linear += block.step(i, weights, sigma, scratch);
+        if (look.violation > 0) {
+            if (counted) leave();
+            tally.linear += block.step(i, weights, sigma, scratch);
+            if constexpr (!requires { Block::kFollows; }) block.look(i, weights.w, scratch);
+        }
+        const double rest = block.rest(i, scratch);
         meeting.rank[i] = rest > 0 ? rest : -random.uniform();
-        if (meeting.rank[i] < meeting.bar) continue;
+        const bool stays = meeting.rank[i] < meeting.bar;
+        if (stays && counted) leave();
+        if (stays || counted) continue;
         meeting.linear += block.linear(i);
-        block.deposit(i, u, scratch);
+        block.deposit(i, come, scratch);
     }
     return tally;
 }

@@ -18,6 +18,7 @@ struct Single {
     struct Scratch {
         double g;
     };
+    static constexpr bool kFollows = true;
 
     Rows rows;
     const signed char* sign;  // null: all +1
@@ -63,6 +64,7 @@ struct Single {
         c.alpha = std::min(std::max(to, 0.0), cap);
         const double a = c.alpha - old;
         if (a != 0) rows.add(i, side(i) * sigma * a, weights);
+        t.g -= h * a;
         return a * (c.l - 0.5 * curve * (c.alpha + old));
     }
 

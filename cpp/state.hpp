@@ -94,6 +94,6 @@ std::vector<Pass> optimize(const std::vector<State*>& states, std::int64_t max_p
                            double goal);
 
 /// meet: one pass over the first of these states, whose rows have just been read, in the company of the others.
-Pass meet(const std::vector<State*>& states, Meeting& meeting, double& loss);
+Pass meet(const std::vector<State*>& states, Meeting& meeting);
 
 }  // namespace dualsvm

@@ -19,6 +19,7 @@ struct TwoSided {
     struct Scratch {
         double r;
     };
+    static constexpr bool kFollows = true;
 
     Rows rows;
     double epsilon;
@@ -69,6 +70,7 @@ struct TwoSided {
         c.b = std::copysign(size, pull);
         const double a = c.b - old;
         if (a != 0) rows.add(i, sigma * a, weights);
+        t.r -= h * a;
         return a * c.y - epsilon * (size - std::abs(old)) - 0.5 * curve * a * (c.b + old);
     }
 

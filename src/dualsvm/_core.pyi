@@ -47,8 +47,14 @@ def optimize(
 ) -> list[tuple[int, int, float, float, float]]: ...
 
 def meet(
-    states: list[State], offer: NDArray[float64], bar: float, u: NDArray[float64], rank: NDArray[float64], /
-) -> tuple[int, int, float, float, float]: ...
+    states: list[State],
+    bar: float,
+    counted: NDArray[Any],
+    come: NDArray[float64],
+    gone: NDArray[float64],
+    rank: NDArray[float64],
+    /,
+) -> tuple[int, int, float, float]: ...
 
 class Working:
     def __init__(self, spec: dict[str, Any], patience: int, seed: int, /) -> None: ...

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 import numpy as np
 
 from ..checks import Array
 from ..data import Chunk
-from .part import Frame, Part
+from .part import Frame, Met, Part
 
 _FULL = 0.95  # of the limit that is handed out
 _ROOM = 0.85  # of the limit that is left in use when it has been exceeded
+_FIRST_ROOM = 0.5  # the same, while nobody knows how much there is
+_RECENT = 32  # chunks from whose ranks the bar is found
 _WITNESSES = 0.05  # of the limit: a random sample of the rows that are not kept
 _SAMPLE = 64  # ranks of every chunk, from which to learn where the bar is
 
@@ -31,6 +35,7 @@ class Cache:
         self.labels: dict[int, Array] = {}  # classes of the examples, where they have any
         self._duals: dict[int, tuple[Array, Array | None]] = {}  # values and, where most are 0, places
         self._witnesses: dict[int, tuple[Part, float]] = {}
+        self._sample: deque[tuple[Array, float]] = deque(maxlen=_RECENT)
         self.begin()
 
     def __len__(self) -> int:
@@ -40,7 +45,7 @@ class Cache:
         """Take note that a read begins."""
         self.u, self.linear = np.zeros(self.frame.kernel.n_weights), 0.0
         self._met: set[int] = set()
-        self._sample: list[tuple[Array, float]] = []
+        self._bytes_met = 0
 
     def alpha(self, index: int) -> Array:
         """Return the dual variables of a chunk, those of an example on one line."""
@@ -77,29 +82,29 @@ class Cache:
         """Whether not all of a part could be kept."""
         return self.bytes + part.bytes > self.limit
 
-    def keep(self, part: Part) -> None:
-        """Keep those units of a chunk that are worth it, and the dual variables of all."""
+    def keep(self, part: Part, met: Met) -> None:
+        """Keep those units of a chunk that are to be kept, and the dual variables of all."""
         index = part.chunk.index
-        part.rank_units(self.frame.current(), self.random, self.threads)
         self._sample.append((self.random.choice(part.rank, _SAMPLE), part.bytes / _SAMPLE))
         self._met.add(index)
+        self._bytes_met += part.bytes
+        self.linear += met.linear
         self._remember(index, part.alpha())
         self._witnesses.pop(index, None)
-        self._replace(index, part, part.rank < max(self.bar, self._share(part)))
-        while self.bytes > self.limit:
+        self._replace(index, part, met.keep)
+        if self.bytes > self.limit:
             self._evict()
+        elif self.total > 0:
+            self.bar = self._fair()
 
-    def _share(self, part: Part) -> float:
-        """Return below which rank the units of a chunk take their share of the limit, which they may in any case."""
-        if self.total == 0:
-            return -np.inf
-        return _rank_at(part.rank, part.sizes, _FULL * self.limit * part.bytes / self.total)
+    def _fair(self) -> float:
+        """Return below which rank a share of the rows lies that has room."""
+        ranks, sizes = np.concatenate([ranks for ranks, _ in self._sample]), [size for _, size in self._sample]
+        return _rank_at(ranks, np.repeat(sizes, _SAMPLE), _FULL * self.limit / self.total * _SAMPLE * sum(sizes))
 
     def _replace(self, index: int, part: Part, keep: Array) -> None:
         """Keep these units of a part in memory, and a few witnesses for the rest."""
         rest = np.flatnonzero(~keep)
-        if len(rest) and index in self._met:
-            self.linear += part.deposit(~keep, self.u)
         if len(rest) and index not in self._witnesses:
             share = _WITNESSES * self.limit / (self.total or 3 * self.limit or 1.0)
             n = max(1, min(len(rest), int(share * len(keep))))
@@ -110,16 +115,18 @@ class Cache:
             self.bytes += self.parts[index].bytes
 
     def _evict(self) -> None:
-        """Drop units until the limit is kept."""
+        """Drop units until the limit is kept, with room for as much again as is dropped in the first read."""
         w = self.frame.current()
         for part in self.parts.values():
             part.rank_units(w, self.random, self.threads)
         ranks, sizes = (np.concatenate([getattr(p, name) for p in self.parts.values()]) for name in ("rank", "sizes"))
-        self.bar = _rank_at(ranks, sizes, _ROOM * self.limit)
+        self.bar = _rank_at(ranks, sizes, (_ROOM if self.total > 0 else _FIRST_ROOM) * self.limit)
         for index, part in list(self.parts.items()):
             keep = part.rank < self.bar
             if keep.all():
                 continue
+            if index in self._met:
+                self.linear += part.deposit(~keep, self.u)
             self._remember(index, self.alpha(index))
             self.bytes -= part.bytes
             del self.parts[index]
@@ -134,10 +141,8 @@ class Cache:
 
     def end(self) -> None:
         """Take note that a read has ended, and learn from it whom to keep in the next."""
-        self.total = float(sum(_SAMPLE * size for _, size in self._sample))
-        ranks = np.concatenate([ranks for ranks, _ in self._sample])
-        sizes = np.repeat([size for _, size in self._sample], _SAMPLE)
-        self.bar = _rank_at(ranks, sizes, _FULL * self.limit)
+        self.total = float(self._bytes_met)
+        self.bar = self._fair()
 
     def missing(self, w: Array) -> float:
         """Estimate by how much the losses at w of all rows that are not in memory exceed their part of u."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -66,6 +66,20 @@ class Frame:
         return w
 
 
+class Met(NamedTuple):
+    """What a first visit has found: examples visited, those with something to gain, and an estimate of the gap; the
+
+    losses; the linear part of what is not kept; and which units are.
+    """
+
+    visited: int
+    awake: int
+    estimate: float
+    loss: float
+    linear: float
+    keep: Array
+
+
 class Part:
     """Some rows of one chunk, with the kernel's state of them.
 
@@ -122,16 +136,34 @@ class Part:
         self.kernel.get_alpha(flat)
         return flat.reshape(self.problem.alpha_shape)
 
+    def meet(self, company: list[Part], offer: Array, bar: float, u: Array) -> Met:
+        """Visit all examples once, and on the way some in memory, as company; keep what ranks below a bar.
+
+        Losses are those at the weights `offer`, where there are any. What the dual variables of the units make that
+        are not kept is added to u.
+        """
+        rank, apart = np.empty(len(self)), self._of_examples is not self._of_rows
+        kernels = [self.kernel, *(part.kernel for part in company)]
+        visited, awake, estimate, loss, linear = _core.meet(kernels, offer, np.inf if apart else bar, u, rank)
+        self.rank = self._of_units(rank) if apart else rank
+        keep = self.rank < bar
+        if apart:
+            linear = self.deposit(~keep, u)
+        return Met(visited, awake, estimate, loss, linear, keep)
+
     def rank_units(self, w: Array, random: np.random.Generator, threads: int) -> None:
         """Rank the units. Below 0 are those with something to gain, in random order, the more so the more gain."""
         rest = np.empty(len(self))
         self.kernel.survey(w, rest, threads)
-        least, share = rest, np.ones(len(self.sizes))
-        if self._of_examples is not self._of_rows:
-            least = np.full(len(self.sizes), np.inf)
-            np.minimum.at(least, self._of_examples, rest)
-            share = np.bincount(self._of_examples, rest <= 0) / np.bincount(self._of_examples)
-        self.rank = np.where(least > 0, least, -share * random.random(len(least)))
+        rank = np.where(rest > 0, rest, -random.random(len(rest)))
+        self.rank = rank if self._of_examples is self._of_rows else self._of_units(rank)
+
+    def _of_units(self, rank: Array) -> Array:
+        """Return the ranks of the units, from those of their examples."""
+        least = np.full(len(self.sizes), np.inf)
+        np.minimum.at(least, self._of_examples, rank)
+        share = np.bincount(self._of_examples, rank <= 0) / np.bincount(self._of_examples)
+        return np.where(least > 0, least, share * least)
 
     def deposit(self, keep: Array, u: Array) -> float:
         """Add to u what the dual variables of some units make; return their linear part of the dual."""

@@ -31,7 +31,6 @@ _STIFF = 1.0  # plain passes do well up to this stiffness; less than in memory, 
 class Plan:
     """How much work goes into what is in memory; all of these are matters of speed only."""
 
-    chunk_passes: int = 2  # over the rows of a chunk that has just been read
     company: float = 1.0  # rows in memory that are visited along with those, in units of them
     seed_gap: float = 0.02  # to which the first rows are solved, before any is dropped
     seed_passes: int = 60  # over these, at most
@@ -139,14 +138,13 @@ class Run:
         if not self.begun:
             self._begin(chunk)
         part = self.cache.meet(chunk)
-        if self.reads > 0:
-            self.loss += part.kernel.survey(self.offer, NOTHING, self.threads)[0]
         company = self.cache.company(part, self.plan.company)
-        visited, awake, self.estimate = optimize([part, *company], self.plan.chunk_passes)
-        self.explored, self.active = self.explored + visited, self.active + awake
+        met = part.meet(company, self.offer if self.reads > 0 else NOTHING, self.cache.bar, self.cache.u)
+        self.loss, self.estimate = self.loss + met.loss, met.estimate
+        self.explored, self.active = self.explored + met.visited, self.active + met.awake
         if self._whole and self.cache.overflows(part):
             self._seed_weights(part)
-        self.cache.keep(part)
+        self.cache.keep(part, met)
 
     def end_read(self) -> None:
         """Take note that all chunks have been met: bound the weights offered, and build v anew."""
