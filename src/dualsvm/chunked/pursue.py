@@ -25,7 +25,7 @@ class Runs:
     dataset : Dataset
         What to read.
     runs : sequence of Run
-        One for every problem. Of those that are done, rows and dual variables are let go.
+        One for every problem. Of those that are done, rows are let go.
     limit : float
         Bytes that rows may take in memory, which the problems share.
     threads : int, default 1
@@ -95,6 +95,9 @@ class Runs:
                 self._each(left, partial(Run.meet, chunk=chunk))
                 del raw, chunk
         self._each(left, Run.end_read)
+        for run in left:
+            if run.converged:
+                run.cache.let_go()
         self.reads += 1
         explored, active = sum(run.explored for run in left), sum(run.active for run in left)
         estimate, seconds = max(run.estimate for run in left), time.perf_counter() - self._began

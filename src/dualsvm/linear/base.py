@@ -91,9 +91,10 @@ class LinearSVM(CallbackSupportMixin, BaseEstimator):
         def attributes(w: Array) -> dict[str, Any]:
             return self._attributes(*learner.frame.seen(w))
 
-        reads = as_passes(self.max_iter) if learner.passes is None else learner.passes
-        callbacks = Callbacks(self, reads, {"X": learner.dataset, "y": None}, attributes)
+        callbacks = Callbacks(self, learner.reads.most(self.max_iter), {"X": learner.dataset, "y": None}, attributes)
         learner.learn(problems, [callbacks] if callbacks.watching else [])
+        if not all(run.begun for run in learner.runs.runs):  # interrupted before there was anything to learn from
+            raise KeyboardInterrupt
         self._forget()
         self.n_features_in_ = learner.width
         if (names := learner.dataset.feature_names) is not None:
@@ -103,14 +104,15 @@ class LinearSVM(CallbackSupportMixin, BaseEstimator):
         self.converged_ = bool(self.gap_ <= as_tolerance(self.tol))
         self.history_ = learner.runs.history
         self.n_iter_ = learner.runs.reads
+        self._alpha, self._fingerprint = learner.alpha(), ""
         self.dual_coef_ = learner.coefficients()
-        self._count_support(learner.labels)
+        self._count_support(learner.labels())
         for name, value in attributes(learner.weights()).items():
             setattr(self, name, value)
         callbacks.end()
         if learner.ending == "interrupted":
             raise FittedInterrupt
-        if not self.converged_ and learner.ending == "max_iter" and learner.passes is None:
+        if not self.converged_ and learner.ending == "max_iter" and not learner.reads.newest:
             warn_not_converged(self.n_iter_, self.gap_, as_tolerance(self.tol))
         return self
 
