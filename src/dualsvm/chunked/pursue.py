@@ -31,7 +31,8 @@ class Runs:
     threads : int, default 1
         Number of problems that work at the same time.
     prepare : callable, default None
-        Makes of a chunk what the problems, and what is kept, speak of: classes as small integers, say.
+        Makes of a chunk what the problems, and what is kept, speak of: classes as small integers, say. None: there is
+        nothing in it to learn from.
     """
 
     def __init__(
@@ -40,7 +41,7 @@ class Runs:
         runs: Sequence[Run],
         limit: float,
         threads: int = 1,
-        prepare: Callable[[Chunk], Chunk] | None = None,
+        prepare: Callable[[Chunk], Chunk | None] | None = None,
     ) -> None:
         self.dataset, self.runs, self.limit, self.prepare = dataset, list(runs), limit, prepare
         self.threads = min(threads, len(self.runs))
@@ -89,11 +90,19 @@ class Runs:
         for run in left:
             run.share(self.limit / len(left))
             run.begin_read()
-        with closing(self.dataset.chunks(self.runs[0].random)) as chunks:
+        # dual variables to start from come in the order of the rows
+        order = None if any(run.starting for run in left) else self.runs[0].random
+        with closing(self.dataset.chunks(order)) as chunks:
             for raw in chunks:
                 chunk = raw if self.prepare is None else self.prepare(raw)
-                self._each(left, partial(Run.meet, chunk=chunk))
+                if chunk is not None:
+                    self._each(left, partial(Run.meet, chunk=chunk))
                 del raw, chunk
+        if not all(run.begun for run in left):
+            raise ValueError(
+                f"{self.dataset.name} holds nothing to learn from: no chunk has an example, such as two rows of one "
+                "query with different relevance"
+            )
         self._each(left, Run.end_read)
         for run in left:
             if run.converged:

@@ -112,6 +112,11 @@ class Run:
         """Whether a chunk has been met."""
         return hasattr(self, "frame")
 
+    @property
+    def starting(self) -> bool:
+        """Whether dual variables to start from have not been met with their rows yet."""
+        return self._start is not None
+
     def weights(self) -> Array:
         """Return the best weights known, certified or not, as the user sees them."""
         return self.frame.layout.as_seen(self.offer if len(self.offer) else self.frame.offered())
@@ -145,7 +150,7 @@ class Run:
         if self._judging:
             self.loss += part.kernel.survey(self.offer, NOTHING, self.threads)[0]
         if self._start is not None:
-            part.resume(self._start.of(part.problem, chunk))
+            part.resume(self._start.take(part.problem))
         else:
             self._improve(part)
         self.cache.keep(part)
