@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,13 +11,16 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..checks import Array, as_number
-from ..chunked import Run, Runs, Start
+from ..chunked import Keeper, Run, Runs, Start
 from ..data import Chunk, Dataset
 from ..problem import Problem
 from ..progress import Watcher, printers
 from ..rows import Rows
 from ..solve import as_passes, as_seed, as_threads, as_tolerance
+from .encoding import as_text
 from .terms import Frame, Terms, make_terms
+
+_FREE = {"tol", "max_iter", "cache_mb", "warm_start", "random_state", "n_jobs", "verbose"}  # no part of the problem
 
 State = Callable[[Any, Terms], list[Problem]]  # makes problems of rows and the terms on their weights
 
@@ -88,15 +92,31 @@ class Learner:
             Run(self.dataset, self.problem_of(k), self.limit, tol, as_seed(m.random_state), own, True)
             for k in range(self.problems)
         ]
-        if m.warm_start:
+        self.runs = Runs(self.dataset, several, self.limit, threads, self.prepare)
+        self._keep()
+        if m.warm_start and self.reads.resume is None:
             for run, start in zip(several, self._starts(), strict=False):
                 run.start_from(start)
-        self.runs = Runs(self.dataset, several, self.limit, threads, self.prepare)
         watchers = [*printers(m.verbose, tol), *watchers]
         self.ending = self.runs.pursue(self.reads.most(m.max_iter), watchers, self.reads.newest)
         if not all(run.begun for run in several):  # interrupted before there was anything to learn from
             raise KeyboardInterrupt
         self.width = several[0].frame.n_features
+
+    def _keep(self) -> None:
+        """See to checkpoints, and go on from one."""
+        reads = self.reads
+        if reads.checkpoint is None and reads.resume is None:
+            return
+        names = self.model.get_params(deep=False).keys() - _FREE
+        about = {name: as_text(getattr(self.model, name), name) for name in sorted(names)}
+        about["estimator"] = type(self.model).__name__
+        if hasattr(self.model, "classes_"):
+            about["classes"] = as_text(self.model.classes_, "classes")
+        every = as_number(reads.checkpoint_every, "checkpoint_every")
+        self.runs.keeper = Keeper(about, reads.checkpoint, every)
+        if reads.resume is not None:
+            self.runs.keeper.recall(self.runs, reads.resume)
 
     def _starts(self) -> list[Start]:
         """Return what is left of the last fit to start from, for every problem, or nothing."""
@@ -170,7 +190,7 @@ class Learner:
 
 @dataclass(frozen=True)
 class Reads:
-    """How often to read a dataset.
+    """How often to read a dataset, and where to keep what is known meanwhile.
 
     Attributes
     ----------
@@ -178,10 +198,19 @@ class Reads:
         Number of reads after which to be content with the newest weights.
     max_passes : int or None
         Largest number of reads, where the weights are to be certified; None: as `max_iter` says.
+    checkpoint : path-like or None
+        Where to write checkpoints.
+    checkpoint_every : float
+        Seconds between them.
+    resume : path-like or None
+        A checkpoint to go on from.
     """
 
     passes: Any = None
     max_passes: Any = None
+    checkpoint: str | os.PathLike[str] | None = None
+    checkpoint_every: Any = 600.0
+    resume: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
         if self.passes is not None and self.max_passes is not None:

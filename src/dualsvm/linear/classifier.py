@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Self
 
 import numpy as np
@@ -175,6 +176,9 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
         passes: int | None = None,
         max_passes: int | None = None,
         classes: Any = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 600.0,
+        resume: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Fit the model.
 
@@ -198,14 +202,23 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
         classes : array-like of shape (n_classes,), default None
             The classes of a `Dataset`, where they are known: else those that can be read only once cannot be learned
             from, and others that do not have all classes in one place are read once more.
+        checkpoint : path-like, default None
+            Where to write all that is known so far while learning from a `Dataset`, every `checkpoint_every` seconds
+            and in the end, be that an error or Ctrl-C. An older file is replaced only when the new one is complete.
+        checkpoint_every : float, default 600.0
+            Seconds between checkpoints.
+        resume : path-like, default None
+            A checkpoint of the same problem and data to go on from. Reads before it count, and tolerance, limits and
+            threads may be others.
 
         Returns
         -------
         self : SVMClassifier
         """
         if isinstance(X, Dataset):
-            return self._fit_chunks(X, [y, sample_weight, margin], Reads(passes, max_passes), classes)
-        refuse(passes=passes, max_passes=max_passes, classes=classes)
+            reads = Reads(passes, max_passes, checkpoint, checkpoint_every, resume)
+            return self._fit_chunks(X, [y, sample_weight, margin], reads, classes)
+        refuse(passes=passes, max_passes=max_passes, classes=classes, checkpoint=checkpoint, resume=resume)
         X, y = self._more_of(X, y, onward=False)
         classes = classes_of(y)
         codes = np.searchsorted(classes, y)

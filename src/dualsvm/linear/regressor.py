@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import Any, Self
 
@@ -112,6 +113,9 @@ class SVMRegressor(RegressorMixin, LinearSVM):
         *,
         passes: int | None = None,
         max_passes: int | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 600.0,
+        resume: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Fit the model.
 
@@ -126,6 +130,8 @@ class SVMRegressor(RegressorMixin, LinearSVM):
             Factors on C; an example of weight 2 counts as two examples.
         passes, max_passes : int, default None
             Read a `Dataset` so many times at most, as `SVMClassifier.fit` does.
+        checkpoint, checkpoint_every, resume
+            As in `SVMClassifier.fit`.
 
         Returns
         -------
@@ -133,8 +139,9 @@ class SVMRegressor(RegressorMixin, LinearSVM):
         """
         if isinstance(X, Dataset):
             alone([y, sample_weight])
-            return self._learn_chunks(_Learner(self, X, Reads(passes, max_passes)))
-        refuse(passes=passes, max_passes=max_passes)
+            reads = Reads(passes, max_passes, checkpoint, checkpoint_every, resume)
+            return self._learn_chunks(_Learner(self, X, reads))
+        refuse(passes=passes, max_passes=max_passes, checkpoint=checkpoint, resume=resume)
         return self._regress(X, y, sample_weight)
 
     def _own(self) -> dict[str, Any]:
