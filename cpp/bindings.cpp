@@ -263,6 +263,13 @@ NB_MODULE(_core, m) {
                  moving.scale = upper;
                  return moving.dual();
              })
+        .def("counted",
+             [](const Held& self, Vector u) {  // the inverse of rebuild
+                 expect(std::int64_t(u.size()) == self.state->n_weights(), "weights of another length");
+                 const Moving& moving = *self.state->moving();
+                 moving.prior.unscaled(moving.v, moving.sigma, u.data());
+                 return moving.linear;
+             })
         .def("restart", [](Held& self) { self.state->moving()->restart(); })
         .def("distance", [](const Held& self, const Array<double>& w) {
             expect(std::int64_t(w.size()) == self.state->n_weights(), "weights of another length");
@@ -273,22 +280,27 @@ NB_MODULE(_core, m) {
           [](const std::vector<Held*>& many, std::int64_t max_passes, std::int64_t max_visits, double goal) {
               return run(together(many), max_passes, max_visits, goal);
           });
-    m.def("meet", [](const std::vector<Held*>& many, double bar, const Array<bool>& counted, Vector come, Vector gone,
-                     Vector rank) {
+    m.def("meet", [](const std::vector<Held*>& many, std::int64_t passes, double bar, Flags counted, Vector come,
+                     Vector gone, Vector rank) {
         expect(!many.empty(), "nobody to meet");
         const std::vector<State*> states = together(many);
         const auto width = std::size_t(states[0]->n_weights());
         const auto n = std::size_t(length(many[0]->spec, "cost"));
         expect(come.size() == width && gone.size() == width, "weights of another length");
-        expect(rank.size() == n && (counted.size() == 0 || counted.size() == n), "ranks of another length");
-        Meeting meeting{bar, counted.size() ? counted.data() : nullptr, come.data(), gone.data(), rank.data()};
-        Pass pass;
+        expect(rank.size() == n && counted.size() == n, "ranks of another length");
+        Meeting meeting{bar, counted.data(), come.data(), gone.data(), rank.data()};
+        std::tuple<std::int64_t, std::int64_t, double> found{};
         {
             nb::gil_scoped_release release;
             std::fill(rank.data(), rank.data() + n, kInfinity);
-            pass = meet(states, meeting);
+            auto& [visited, awake, estimate] = found;
+            for (const Pass& pass : meet(states, passes, meeting)) {
+                visited += pass.visited;
+                awake += pass.awake;
+                estimate = pass.estimate;
+            }
         }
-        return std::tuple(pass.visited, pass.awake, pass.estimate, meeting.linear);
+        return std::tuple_cat(found, std::tuple(meeting.linear));
     });
 
     bind_structured(m);

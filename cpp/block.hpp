@@ -11,8 +11,7 @@
 //   look(i, w, scratch)             its gradients g_ij = l_ij - w.x_ij, left in the scratch, and what they say
 //   step(i, weights, sigma, scratch)  raises the dual over the block from those gradients, as far as it goes,
 //                                   moving v; returns the change of `linear`. With sigma other than 1, v
-//                                   moves sigma times as far, against a curvature sigma times as large. Where
-//                                   the kind says kFollows, the scratch holds the gradients after it
+//                                   moves sigma times as far, against a curvature sigma times as large
 //   rest(i, scratch)                by how much the gradients of the last look may change before there is anything to
 //                                   gain; 0 where there is
 //   deposit(i, u, scratch)          u += sum_j alpha_ij x_ij
@@ -23,6 +22,10 @@
 //
 //   answer(i, scratch)              sets alpha_i to what the w of the last look asks for
 //   curvature(i)                    what x_i x_i' counts in the Hessian of the losses there
+//
+// Where `step` leaves the gradients after it in the scratch, there is a cheaper way to follow it elsewhere:
+//
+//   deposit_step(i, u, scratch)     u += what the last step added to sum_j alpha_ij x_ij
 //
 // Squared hinge: no cap, alpha_i^2 / (4 C_i) is subtracted from the dual.
 

@@ -72,6 +72,10 @@ std::vector<Pass> optimize(const std::vector<State*>& states, std::int64_t max_p
     return passes;
 }
 
-Pass meet(const std::vector<State*>& states, Meeting& meeting) { return pass(states, &meeting); }
+std::vector<Pass> meet(const std::vector<State*>& states, std::int64_t passes, Meeting& meeting) {
+    std::vector<Pass> all;
+    for (std::int64_t k = 0; k < passes; ++k) all.push_back(pass(states, &meeting));
+    return all;
+}
 
 }  // namespace dualsvm

@@ -74,7 +74,7 @@ DUALSVM_WIDE Tally sweep_wide(Block& block, typename Block::Scratch& scratch, co
     return sweep_loop(block, scratch, visits, from, to, weights, sigma);
 }
 
-/// Visits rows that have just been read: each once, for all that is to be known of it, while it is at hand.
+/// Visits rows that have just been read, for all that is to be known of each while it is at hand.
 template <class Block>
 inline Tally meet_loop(Block& block, typename Block::Scratch& scratch, const Visits& visits, std::size_t from,
                        std::size_t to, const Weights& weights, double sigma, Meeting& meeting, Random& random) {
@@ -86,7 +86,7 @@ inline Tally meet_loop(Block& block, typename Block::Scratch& scratch, const Vis
         const std::uint32_t i = visits.examples[p];
         const Look look = block.look(i, weights.w, scratch);
         tally.gap += look.gap;
-        bool counted = meeting.counted && meeting.counted[i];
+        bool& counted = meeting.counted[i];
         const auto leave = [&] {
             counted = false;
             meeting.linear -= block.linear(i);
@@ -94,15 +94,25 @@ inline Tally meet_loop(Block& block, typename Block::Scratch& scratch, const Vis
         };
         visits.finds[p] = look.violation > 0 ? Find::gain : Find::rest;
         if (look.violation > 0) {
-            if (counted) leave();
-            tally.linear += block.step(i, weights, sigma, scratch);
-            if constexpr (!requires { Block::kFollows; }) block.look(i, weights.w, scratch);
+            if constexpr (requires { block.deposit_step(i, come, scratch); }) {
+                const double change = block.step(i, weights, sigma, scratch);
+                tally.linear += change;
+                if (counted) {
+                    meeting.linear += change;
+                    block.deposit_step(i, come, scratch);
+                }
+            } else {
+                if (counted) leave();
+                tally.linear += block.step(i, weights, sigma, scratch);
+                block.look(i, weights.w, scratch);
+            }
         }
         const double rest = block.rest(i, scratch);
         meeting.rank[i] = rest > 0 ? rest : -random.uniform();
         const bool stays = meeting.rank[i] < meeting.bar;
         if (stays && counted) leave();
         if (stays || counted) continue;
+        counted = true;
         meeting.linear += block.linear(i);
         block.deposit(i, come, scratch);
     }

@@ -93,7 +93,7 @@ protected:
 std::vector<Pass> optimize(const std::vector<State*>& states, std::int64_t max_passes, std::int64_t max_visits,
                            double goal);
 
-/// meet: one pass over the first of these states, whose rows have just been read, in the company of the others.
-Pass meet(const std::vector<State*>& states, Meeting& meeting);
+/// meet: passes over the first of these states, whose rows have just been read, in the company of the others.
+std::vector<Pass> meet(const std::vector<State*>& states, std::int64_t passes, Meeting& meeting);
 
 }  // namespace dualsvm

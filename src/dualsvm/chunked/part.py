@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,6 +16,7 @@ from ..state import Layout
 
 NOTHING = np.empty(0)
 EVERYBODY = np.empty(0, dtype=bool)
+NOBODY = np.empty(0, dtype=np.intp)
 
 
 class Frame:
@@ -37,21 +38,20 @@ class Frame:
         self, problem_of: Callable[[Chunk], Problem], chunk: Chunk, seed: int, single_precision: bool
     ) -> None:
         self.problem_of = problem_of
-        self._one = problem_of(rows_of(chunk, np.flatnonzero(units_of(chunk) == 0)))
+        self.first = rows_of(chunk, np.flatnonzero(units_of(chunk) == 0))
+        self._one = problem_of(self.first)
         self.layout = Layout(self._one)
         self._row = self.layout.rows(self._one)
-        single = single_precision and chunk.X.dtype == np.float32 and self._one.covariance is None
+        self.single = single = single_precision and chunk.X.dtype == np.float32 and self._one.covariance is None
         #: never visited: it holds the weights, which all parts move
         self.kernel = self.layout.kernel(self._one, self._row, seed, single)
         self.n_features = int(chunk.X.shape[1])
         self.alpha_shape = self._one.alpha_shape[1:]
 
-    def stiffness(self, chunk: Chunk) -> float:
-        """Return the mean over the examples of a chunk of C x' S x: how far a step along one example can reach."""
-        problem = self.problem_of(chunk)
-        variance, rows = problem.variance, self.layout.rows(problem)
-        per_class = variance.mean(axis=0) if variance is not None and variance.ndim == 2 else variance
-        return float(problem.cost.mean()) * problem.mapping.stretch * rows.mean_square(per_class)
+    @property
+    def problem(self) -> Problem:
+        """A problem of this kind, with one row."""
+        return self._one
 
     def offered(self) -> Array:
         """Return the weights that the kernel offers, in its layout."""
@@ -60,24 +60,10 @@ class Frame:
         return w
 
     def current(self) -> Array:
-        """Return the weights as they are, in the layout of the kernel."""
+        """Return the weights as they are, in the layout of the kernel, rounded as those offered are."""
         w = np.empty(self.kernel.n_weights)
         self.kernel.own(w)
-        return w
-
-
-class Met(NamedTuple):
-    """What a first visit has found: examples visited, those with something to gain, and an estimate of the gap; the
-
-    losses; the linear part of what is not kept; and which units are.
-    """
-
-    visited: int
-    awake: int
-    estimate: float
-    loss: float
-    linear: float
-    keep: Array
+        return w.astype(np.float32).astype(np.float64) if self.single else w
 
 
 class Part:
@@ -101,6 +87,11 @@ class Part:
     """
 
     def __init__(self, frame: Frame, chunk: Chunk, which: Array | None = None) -> None:
+        if chunk.X.shape[1] != frame.n_features:
+            raise ValueError(
+                f"rows from row {chunk.start} on have {chunk.X.shape[1]} features, and those before had "
+                f"{frame.n_features}: say how many there are with open_dataset(..., n_features=...)"
+            )
         self.frame, self.chunk = frame, chunk
         self.problem = frame.problem_of(chunk)
         self._rows = frame.layout.rows(self.problem)
@@ -110,6 +101,7 @@ class Part:
         self._of_examples, self._of_lines = self.problem.mapping.units(self._of_rows)
         self.rank = NOTHING
         self.sizes = self._sizes()
+        self._counted = np.zeros(len(self.sizes), dtype=bool)  # units whose dual variables count as not in memory
         self.bytes = int(self.sizes.sum())
 
     def __len__(self) -> int:
@@ -136,20 +128,36 @@ class Part:
         self.kernel.get_alpha(flat)
         return flat.reshape(self.problem.alpha_shape)
 
-    def meet(self, company: list[Part], offer: Array, bar: float, u: Array) -> Met:
-        """Visit all examples once, and on the way some in memory, as company; keep what ranks below a bar.
+    def count_all_but(self, lines: Array) -> None:
+        """Take note that dual variables count among those that are not in memory, but for these lines of them."""
+        self._counted[:] = True
+        self._counted[self._of_lines[lines]] = False
 
-        Losses are those at the weights `offer`, where there are any. What the dual variables of the units make that
-        are not kept is added to u.
+    def meet(
+        self, company: list[Part], passes: int, bar: float, u: Array, gone: Array
+    ) -> tuple[int, int, float, float]:
+        """Run passes over all examples, and on the way over some in memory, as company; rank them.
+
+        What the dual variables make of units that do not rank below the bar is added to u, and what those made that
+        counted before to `gone`. Returns what `optimize` does, and the change of the linear part.
         """
-        rank, apart = np.empty(len(self)), self._of_examples is not self._of_rows
+        rank = np.empty(len(self))
         kernels = [self.kernel, *(part.kernel for part in company)]
-        visited, awake, estimate, loss, linear = _core.meet(kernels, offer, np.inf if apart else bar, u, rank)
-        self.rank = self._of_units(rank) if apart else rank
-        keep = self.rank < bar
-        if apart:
-            linear = self.deposit(~keep, u)
-        return Met(visited, awake, estimate, loss, linear, keep)
+        if self._of_examples is self._of_rows:
+            found = _core.meet(kernels, passes, bar, self._counted, u, gone, rank)
+            self.rank = rank
+            return found
+        before = self.deposit(self._counted, gone)
+        nobody = np.zeros(len(self), dtype=bool)
+        visited, awake, estimate, _ = _core.meet(kernels, passes, np.inf, nobody, u, gone, rank)
+        self.rank = self._of_units(rank)
+        return visited, awake, estimate, self.deposit(~(self.rank < bar), u) - before
+
+    def stiffness(self) -> float:
+        """Return the mean over the examples of C x' S x: how far a step along one example can reach."""
+        variance = self.problem.variance
+        per_class = variance.mean(axis=0) if variance is not None and variance.ndim == 2 else variance
+        return float(self.problem.cost.mean()) * self.problem.mapping.stretch * self._rows.mean_square(per_class)
 
     def rank_units(self, w: Array, random: np.random.Generator, threads: int) -> None:
         """Rank the units. Below 0 are those with something to gain, in random order, the more so the more gain."""
