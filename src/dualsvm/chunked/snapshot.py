@@ -44,6 +44,8 @@ class Keeper:
         self.about, self.path, self.every = about, path, every
         if path is not None and not Path(path).absolute().parent.is_dir():
             raise FileNotFoundError(f"the folder of the checkpoint {os.fspath(path)!r} does not exist: make it first")
+        if path is not None:
+            store.clear(path)
         self._last = time.monotonic()
         self._prints: dict[int, tuple[int, int, int]] = {}  # of every chunk: where it begins, its length, its print
         self._origin = ""
