@@ -102,6 +102,8 @@ class Learner:
         if not all(run.begun for run in several):  # interrupted before there was anything to learn from
             raise KeyboardInterrupt
         self.width = several[0].frame.n_features
+        for run in several:
+            run.cache.let_go()
 
     def _keep(self) -> None:
         """See to checkpoints, and go on from one."""
@@ -241,6 +243,16 @@ def alone(beside: list[Any]) -> None:
     """Refuse what a dataset brings with it."""
     if any(value is not None for value in beside):
         raise ValueError("a dataset holds its targets and weights itself: say where they are in open_dataset")
+
+
+def parted(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """Return features, targets and weights, which a chunk of a dataset brings with it."""
+    if not isinstance(X, Chunk):
+        return X, y, sample_weight
+    alone([y, sample_weight])
+    if X.y is None:
+        raise ValueError("the chunk has no targets: say where they are in open_dataset")
+    return X.X, X.y, X.weight
 
 
 def refuse(**given: Any) -> None:
