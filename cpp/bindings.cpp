@@ -276,10 +276,8 @@ NB_MODULE(_core, m) {
             return self.state->moving()->prior.distance(std::vector<double>(w.data(), w.data() + w.size()));
         });
 
-    m.def("optimize",
-          [](const std::vector<Held*>& many, std::int64_t max_passes, std::int64_t max_visits, double goal) {
-              return run(together(many), max_passes, max_visits, goal);
-          });
+    m.def("optimize", [](const std::vector<Held*>& many, std::int64_t max_passes, std::int64_t max_visits,
+                         double goal) { return run(together(many), max_passes, max_visits, goal); });
     m.def("meet", [](const std::vector<Held*>& many, std::int64_t passes, double bar, Flags counted, Vector come,
                      Vector gone, Vector rank) {
         expect(!many.empty(), "nobody to meet");

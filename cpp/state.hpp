@@ -38,7 +38,8 @@ public:
     virtual void explore() = 0;
 
     /// What a pass of `optimize` is made of: find who is due next, in random order, and how many that are; visit some
-    /// of them, for the first time if there is a meeting; and note what was found; returns how many have something to gain.
+    /// of them, for the first time if there is a meeting; and note what was found; returns how many have something to
+    /// gain.
     virtual std::size_t turn() = 0;
     virtual Tally visit(std::size_t from, std::size_t to, Meeting* meeting) = 0;
     virtual std::int64_t note() = 0;
