@@ -87,12 +87,14 @@ class Part:
 
     def print(self) -> tuple[int, int]:
         """Return a short number that tells these rows from others, most likely."""
-        X = self.X.data if sp.issparse(self.X) else self.X.reshape(-1)
-        some = np.ascontiguousarray(X[:: max(1, X.size // _SAMPLE)])
-        code = zlib.crc32(some.view(np.uint8).data)
-        for rest in (self.y, self.weight, self.qid):
-            if rest is not None:
-                code = zlib.crc32(np.ascontiguousarray(rest).view(np.uint8).data, code)
+        X, code = self.X, 0
+        numbers = [X.data, X.indices] if sp.issparse(X) else [X.reshape(-1)]
+        if (size := numbers[0].size) > _SAMPLE:  # anywhere: at equal distances they might all be of one column
+            some = np.random.default_rng(size).integers(size, size=_SAMPLE)
+            numbers = [array[some] for array in numbers]
+        for array in (*numbers, X.indptr if sp.issparse(X) else None, self.y, self.weight, self.qid):
+            if array is not None:
+                code = zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data, code)
         return len(self), code
 
 
