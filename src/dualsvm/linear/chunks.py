@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .. import _core
 from ..checks import Array, as_number
 from ..chunked import Keeper, Run, Runs, Start
 from ..data import Chunk, Dataset
@@ -104,6 +105,7 @@ class Learner:
         self.width = several[0].frame.n_features
         for run in several:
             run.cache.let_go()
+        _core.trim()
 
     def _keep(self) -> None:
         """See to checkpoints, and go on from one."""
@@ -168,7 +170,7 @@ class Learner:
         cache = self.runs.runs[0].cache
         if not cache.labels:
             return None
-        labels = np.zeros(self._n_rows, dtype=np.int64)
+        labels = np.zeros(self._n_rows, dtype=next(iter(cache.labels.values())).dtype)
         for index, some in cache.labels.items():
             labels[cache.starts[index] :][: len(some)] = some
         return labels
