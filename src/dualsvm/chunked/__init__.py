@@ -6,6 +6,7 @@ is one pass over the data. Every chunk is met with the dual variables that its e
 passes over it raise the dual, and after the last chunk passes over the rows in memory go on.
 """
 
+from .part import rows_of
 from .run import Plan, Run, pursue_chunks
 
-__all__ = ["Plan", "Run", "pursue_chunks"]
+__all__ = ["Plan", "Run", "pursue_chunks", "rows_of"]

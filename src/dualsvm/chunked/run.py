@@ -61,7 +61,8 @@ class Run:
     threads : int, default 1
         Number of threads for what needs no order.
     prepare : callable, default None
-        Makes of a chunk what `problem_of`, and what is kept, speak of: classes as small integers, say.
+        Makes of a chunk what `problem_of`, and what is kept, speak of: classes as small integers, say. Of rows with a
+        query, those of a query are kept or dropped together. None: there is nothing in it to learn from.
     single_precision : bool, default False
         Whether the weights are to be float32 numbers where the rows are.
     plan : Plan, default None
@@ -76,7 +77,7 @@ class Run:
         tol: float,
         seed: int,
         threads: int = 1,
-        prepare: Callable[[Chunk], Chunk] | None = None,
+        prepare: Callable[[Chunk], Chunk | None] | None = None,
         single_precision: bool = False,
         plan: Plan | None = None,
     ) -> None:
@@ -138,12 +139,16 @@ class Run:
         """Read the data once."""
         loss, explored, active, first = 0.0, 0, 0, self.reads == 0
         with closing(self.dataset.chunks(self.random)) as chunks:
-            for number, raw in enumerate(chunks):
+            begun = False
+            for raw in chunks:
                 chunk = raw if self.prepare is None else self.prepare(raw)
-                if first and number == 0:
+                if chunk is None:
+                    continue
+                if not begun and first:
                     self._begin(chunk)
-                if number == 0:
+                if not begun:
                     self.cache.begin()
+                begun = True
                 part = self.cache.meet(chunk)
                 if not first:
                     loss += part.kernel.survey(self.offer, NOTHING, self.threads)[0]
@@ -154,6 +159,11 @@ class Run:
                     self._seed_weights(part)
                 self.cache.keep(part)
                 del raw, chunk, part
+        if not begun:
+            raise ValueError(
+                f"{self.dataset.name} holds nothing to learn from: no chunk has an example, such as two "
+                "rows of one query with different relevance"
+            )
         self.cache.end()
         self.reads += 1
         self.visits += explored
@@ -183,7 +193,7 @@ class Run:
         """Solve what has been seen, all of which is in memory: the weights are then near where they will be."""
         self._whole = False
         parts = [*self.cache.parts.values(), part]
-        seen = sum(len(part) for part in parts)
+        seen = sum(len(part.chunk) for part in parts)
         self._settle(parts, self.plan.seed_gap, self.plan.seed_passes)
         if self.stiffness > _STIFF:  # the pull may take a part of the objective, which grows with the examples
             more = (self.dataset.n_rows or 4 * seen) / seen

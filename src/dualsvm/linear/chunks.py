@@ -35,7 +35,7 @@ class Learner:
     state : callable
         What the chunk of a dataset states: makes the problems of its rows, given the terms on the weights.
     prepare : callable
-        Makes of a chunk what `state` expects.
+        Makes of a chunk what `state` expects; None where there is nothing to learn from in it.
     passes : int or None
         Reads after which to be content with what there is.
     """
@@ -46,7 +46,7 @@ class Learner:
         dataset: Dataset,
         outputs: int,
         state: Callable[[Chunk], State],
-        prepare: Callable[[Chunk], Chunk],
+        prepare: Callable[[Chunk], Chunk | None],
         passes: int | None,
     ) -> None:
         self.model, self.dataset, self.outputs = model, dataset, outputs

@@ -240,7 +240,7 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
             if not np.array_equal(known[codes], chunk.y):
                 strange = chunk.y[known[codes] != chunk.y][0]
                 raise ValueError(f"{dataset.name} holds a class that is not among {known.tolist()}: {strange!r}")
-            return replace(chunk, y=codes.astype(small))
+            return replace(chunk, y=codes.astype(small), qid=None)
 
         def state(chunk: Chunk) -> Callable[[Any, Terms], list[Problem]]:
             codes = np.asarray(chunk.y, dtype=np.int64)

@@ -135,7 +135,7 @@ class SVMRegressor(RegressorMixin, LinearSVM):
                 raise ValueError(
                     f"{dataset.name} has no targets that are numbers: say where they are with target=..."
                 )
-            return replace(chunk, y=chunk.y.astype(np.float64))
+            return replace(chunk, y=chunk.y.astype(np.float64), qid=None)
 
         def state(chunk: Chunk) -> Callable[[Any, Terms], list[Problem]]:
             y, cost = np.asarray(chunk.y), self._cost_of(chunk)
