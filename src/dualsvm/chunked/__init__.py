@@ -7,6 +7,9 @@ passes over it raise the dual, and after the last chunk passes over the rows in 
 """
 
 from .part import rows_of
-from .run import Plan, Run, pursue_chunks
+from .pursue import Runs
+from .run import Plan, Run
+from .snapshot import Keeper
+from .start import Start
 
-__all__ = ["Plan", "Run", "pursue_chunks", "rows_of"]
+__all__ = ["Keeper", "Plan", "Run", "Runs", "Start", "rows_of"]

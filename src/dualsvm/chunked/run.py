@@ -10,23 +10,28 @@ v, built anew from the dual variables in the course of it, gives the lower bound
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ..checks import Array
 from ..data import Chunk, Dataset
 from ..problem import Problem
-from ..progress import Watcher
 from ..pull import Pull
-from ..solution import Record, relative_gap
-from .cache import Cache
-from .part import EVERYBODY, NOTHING, Frame, Part, optimize
+from ..solution import relative_gap
+from .cache import Cache, Packed, packed
+from .part import NOTHING, Frame, Part, optimize
+from .start import Start
+
+Ahead = tuple[Part, float]  # the rows of a chunk, and what they lose at the weights that the read bounds
 
 _ALL = 10**9  # passes
+_FACTS = (
+    *("lower", "upper", "dual", "estimate", "loss", "explored", "active", "reads", "visits", "stiffness", "distance"),
+    "_whole",
+)
 _STIFF = 1.0  # plain passes do well up to this stiffness; less than in memory, as those over a chunk see little else
 
 
@@ -34,8 +39,8 @@ _STIFF = 1.0  # plain passes do well up to this stiffness; less than in memory, 
 class Plan:
     """How much work goes into what is in memory; all of these are matters of speed only."""
 
-    chunk_passes: int = 2  # over the rows of a chunk that has just been read
-    company: float = 1.0  # rows in memory that are visited along with those, in units of them
+    chunk_passes: int = 2  # over the rows of a chunk that has just been read; the second finds only some still due
+    company: float = 0.5  # rows in memory that are visited along with those, in units of them
     seed_gap: float = 0.02  # to which the first rows are solved, before any is dropped
     seed_passes: int = 60  # over these, at most
     fine: float = 0.1  # part of the gap to which what is in memory is solved after a read
@@ -49,7 +54,7 @@ class Run:
     Parameters
     ----------
     dataset : Dataset
-        What to read.
+        What is read.
     problem_of : callable
         Makes the problem of the rows of a chunk, or of some of them.
     limit : float
@@ -60,9 +65,6 @@ class Run:
         Of the order in which chunks and examples are visited.
     threads : int, default 1
         Number of threads for what needs no order.
-    prepare : callable, default None
-        Makes of a chunk what `problem_of`, and what is kept, speak of: classes as small integers, say. Of rows with a
-        query, those of a query are kept or dropped together. None: there is nothing in it to learn from.
     single_precision : bool, default False
         Whether the weights are to be float32 numbers where the rows are.
     plan : Plan, default None
@@ -77,23 +79,29 @@ class Run:
         tol: float,
         seed: int,
         threads: int = 1,
-        prepare: Callable[[Chunk], Chunk | None] | None = None,
         single_precision: bool = False,
         plan: Plan | None = None,
     ) -> None:
-        self.dataset, self.problem_of, self.prepare = dataset, problem_of, prepare
+        self.dataset, self.problem_of = dataset, problem_of
         self.limit, self.tol, self.threads = limit, tol, threads
         self.plan = plan or Plan()
         self.random = np.random.default_rng(seed)
         self._seed, self._single = seed, single_precision
         self.lower, self.upper = -np.inf, np.inf
+        self.dual = -np.inf  # of the present dual variables, as they were at the end of the last read
         self.w: Array | None = None  # those of the upper bound, as the user sees them
         self.offer: Array = NOTHING  # those that the next read will bound, as the kernel has them
         self.reads = self.visits = 0
-        self.history: list[Record] = []
-        self.began = time.perf_counter()
+        self.loss, self.explored, self.active = 0.0, 0, 0  # what the present read has added up
         self.estimate = np.inf
+        self._judged: Array = NOTHING  # weights that the present read bounds, as the kernel has them
+        self._ready = False  # whether chunks can be prepared in advance
         self._whole = True  # whether all rows that have been seen are in memory
+        self._start: Start | None = None
+        self._part: Part | None = None  # what is being met
+        self.frame: Frame
+        self.cache: Cache
+        self.pull: Pull
         # what a pull asks for
         self.stiffness, self.distance, self.plain_passes = 0.0, 0.0, np.inf
 
@@ -109,85 +117,166 @@ class Run:
 
     @property
     def converged(self) -> bool:
-        """Whether the gap is within the tolerance."""
-        return bool(self.gap <= self.tol)
+        """Whether the present dual variables prove the weights to be within the tolerance."""
+        return bool(np.isfinite(self.upper) and relative_gap(self.dual, self.upper) <= self.tol)
 
     @property
-    def certified(self) -> bool:
-        """Whether there are weights whose upper bound is known."""
-        return self.w is not None
+    def begun(self) -> bool:
+        """Whether a chunk has been met."""
+        return hasattr(self, "frame")
 
     @property
-    def record(self) -> Record:
-        """The record of the last read."""
-        return self.history[-1]
+    def starting(self) -> bool:
+        """Whether dual variables to start from have not been met with their rows yet."""
+        return self._start is not None
 
     def weights(self) -> Array:
         """Return the best weights known, certified or not, as the user sees them."""
         return self.frame.layout.as_seen(self.offer if len(self.offer) else self.frame.offered())
 
-    def release(self) -> None:
-        """Let go of all rows and dual variables; weights and bounds stay."""
-        self.offer = self.frame.layout.as_kernel(self.weights())
-        self.cache = Cache(self.frame, 0.0, self.random, self.threads)
+    def share(self, limit: float) -> None:
+        """Take note of how many bytes rows may take in memory from now on."""
+        self.limit = limit
+        if self.begun:
+            self.cache.limit = limit
 
     def draw(self, centre: Array, kappa: float) -> None:
         """Have the passes draw the weights to a centre, kappa times as strongly as the prior does."""
         self.frame.kernel.draw(self.frame.layout.as_kernel(centre), kappa)
 
-    def read(self) -> None:
-        """Read the data once."""
-        loss, explored, active, first = 0.0, 0, 0, self.reads == 0
-        with closing(self.dataset.chunks(self.random)) as chunks:
-            begun = False
-            for raw in chunks:
-                chunk = raw if self.prepare is None else self.prepare(raw)
-                if chunk is None:
-                    continue
-                if not begun and first:
-                    self._begin(chunk)
-                if not begun:
-                    self.cache.begin()
-                begun = True
-                part = self.cache.meet(chunk)
-                if not first:
-                    loss += part.kernel.survey(self.offer, NOTHING, self.threads)[0]
-                company = self.cache.company(part, self.plan.company)
-                visited, awake, self.estimate = optimize([part, *company], self.plan.chunk_passes)
-                explored, active = explored + visited, active + awake
-                if self._whole and self.cache.overflows(part):
-                    self._seed_weights(part)
-                self.cache.keep(part)
-                del raw, chunk, part
-        if not begun:
-            raise ValueError(
-                f"{self.dataset.name} holds nothing to learn from: no chunk has an example, such as two "
-                "rows of one query with different relevance"
-            )
-        self.cache.end()
+    def start_from(self, start: Start) -> None:
+        """Have the first read move nothing, but build v from these dual variables, and bound these weights."""
+        self._start, self._whole = start, False
+
+    def begin_read(self) -> None:
+        """Take note that a read of the data begins."""
+        self.loss, self.explored, self.active = 0.0, 0, 0
+        self._judged = self.offer if self.reads > 0 else NOTHING
+        if self.begun:
+            self.cache.begin()
+
+    def ahead(self, chunk: Chunk) -> Ahead | None:
+        """Do what can be done in advance for meeting a chunk, as it was prepared: another thread may see to this."""
+        return self._now(chunk) if self._ready else None
+
+    def _now(self, chunk: Chunk) -> Ahead:
+        part = Part(self.frame, chunk)
+        return part, part.kernel.survey(self._judged, NOTHING, self.threads)[0] if len(self._judged) else 0.0
+
+    def meet(self, chunk: Chunk, ahead: Ahead | None = None) -> None:
+        """Meet the next chunk of a read, as it was prepared."""
+        if not self.begun:
+            self._begin(chunk)
+        part, loss = ahead or self._now(chunk)
+        self.loss += loss
+        if self.cache.expected == 0:
+            n = self.dataset.n_rows
+            self.cache.expected = part.bytes / len(chunk) * n if n else 10 * self.limit
+        self.cache.meet(part)
+        self._part = part
+        if self._start is not None:
+            self.cache.take(part, self._start.take(part.problem))
+        else:
+            self._improve(part)
+        self.cache.keep(part)
+        self._part = None
+
+    def _improve(self, part: Part) -> None:
+        seeding = self._whole and self.reads == 0
+        if seeding:
+            self._feel(part)
+        company = self.cache.company(part, self.plan.company)
+        visited, awake, self.estimate = self.cache.visit(part, company, self.plan.chunk_passes)
+        self.explored, self.active = self.explored + visited, self.active + awake
+        if seeding and self.cache.overflows(part):
+            self._seed_weights(part)
+
+    def _feel(self, part: Part) -> None:
+        """Learn how stiff the problem is, from all rows in memory."""
+        met = self.cache.met_bytes
+        self.stiffness += (part.stiffness() - self.stiffness) * part.bytes / met
+        if self.pull.kappa == 0 and self.stiffness > _STIFF:
+            self.pull = Pull(self, _STIFF)
+            self.pull.begin(self.weights())
+
+    def end_read(self) -> None:
+        """Take note that all chunks have been met: bound the weights offered, and build v anew."""
+        u, linear = self.cache.end()
         self.reads += 1
-        self.visits += explored
-        if not first:
-            upper = self.frame.kernel.distance(self.offer) + loss
+        self.visits += self.explored
+        if len(self._judged):
+            upper = self.frame.kernel.distance(self._judged) + self.loss
             if upper < self.upper:
-                self.upper, self.w = upper, self.frame.layout.as_seen(self.offer)
-        u, linear = self.cache.u.copy(), self.cache.linear
-        for part in self.cache.parts.values():
-            linear += part.kernel.deposit(EVERYBODY, u)
+                self.upper, self.w = upper, self.frame.layout.as_seen(self._judged)
         scale = self.upper if np.isfinite(self.upper) else 0.0
-        self.lower = max(self.lower, self.frame.kernel.rebuild(u, linear, scale))
-        # where rounding makes them cross, it is at least as large as that: the lower bound gives way by as much
+        dual = self.frame.kernel.rebuild(u, linear, scale)
+        if self._start is not None and dual < self.frame.kernel.nothing():
+            self.cache.forget()
+            dual = self.frame.kernel.rebuild(np.zeros_like(u), 0.0, scale)
+        self._start = None
+        # where rounding makes the bounds cross, it is at least as large as that: the lower one gives way by as much
+        self.dual = min(dual, 2 * self.upper - dual)
+        self.lower = max(self.lower, self.dual)
         self.lower = min(self.lower, 2 * self.upper - self.lower)
-        seconds = time.perf_counter() - self.began
-        self.history.append(Record(self.reads, explored, active, self.lower, self.upper, self.estimate, seconds))
+
+    def told(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Return all that is known but for dual variables, for a file: numbers, and arrays."""
+        facts = {name: getattr(self, name) for name in _FACTS}
+        facts |= {name: getattr(self.cache, name) for name in ("bar", "total", "met_bytes")}
+        u = np.empty(self.frame.kernel.n_weights)
+        facts |= {"kappa": self.pull.kappa, "linear": self.frame.kernel.counted(u)}
+        facts["random"] = self.random.bit_generator.state
+        arrays = {"offer": self.offer, "judged": self._judged, "u": u, "sample": self.cache.sample()}
+        known = {"w": self.w, "last": self.pull.last}
+        return facts, arrays | {name: value for name, value in known.items() if value is not None}
+
+    def packed(self, index: int) -> Packed:
+        """Return the dual variables of a chunk, for a file."""
+        if self._part is not None and self._part.chunk.index == index:
+            return packed(self._part.alpha())
+        return self.cache.packed(index)
+
+    def recall(self, first: Chunk, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
+        """Take what was told, but for dual variables; `first`: some row, as it was prepared."""
+        self._begin(first)
+        for name in _FACTS:
+            setattr(self, name, facts[name])
+        self._whole &= self.reads == 0  # no row is in memory any more
+        self.random.bit_generator.state = facts["random"]
+        for name in ("bar", "total", "met_bytes"):
+            setattr(self.cache, name, facts[name])
+        self.cache.count(arrays["u"], facts["linear"])  # no row is in memory
+        self.offer, self._judged, self.w = arrays["offer"], arrays["judged"], arrays.get("w")
+        self.pull.kappa = facts["kappa"]
+        self.draw(self.weights(), 0.0)
+        self.pull.begin(arrays.get("last", self.weights()))
+        scale = self.upper if np.isfinite(self.upper) else 0.0
+        self.frame.kernel.rebuild(arrays["u"], facts["linear"], scale)
+        self.frame.kernel.restart()
 
     def _begin(self, chunk: Chunk) -> None:
         self.frame = Frame(self.problem_of, chunk, self._seed, self._single)
         self.cache = Cache(self.frame, self.limit, self.random, self.threads)
         self.lower = self.frame.kernel.nothing()
-        self.stiffness = self.frame.stiffness(chunk)
         self.pull = Pull(self, _STIFF)
+        if self._start is not None and self._start.fits(self.frame.problem):
+            self._take(self._start.w)
+            self._judged = self.offer
+        elif self._start is not None:
+            self._start, self._whole = None, True
         self.pull.begin(self.weights())
+        self._ready = True
+
+    def _take(self, w: Array) -> None:
+        """Offer these weights, and have v be what makes them, until it is built."""
+        layout, mean = self.frame.layout, self.frame.layout.mean
+        low, high = (
+            end if bound is None else bound for bound, end in zip(layout.box, (-np.inf, np.inf), strict=True)
+        )
+        offer = np.clip(layout.as_kernel(w), low, high)
+        self.offer = offer.astype(np.float32).astype(np.float64) if self.frame.single else offer
+        u = self.offer if mean is None else self.offer - mean
+        self.frame.kernel.rebuild(u if layout.variance is None else u / layout.variance, 0.0, 0.0)
 
     def _seed_weights(self, part: Part) -> None:
         """Solve what has been seen, all of which is in memory: the weights are then near where they will be."""
@@ -251,29 +340,9 @@ class Run:
 
     def _bounds(self, parts: list[Part], w: Array) -> tuple[float, float]:
         """Return bounds on the problem that these parts are, at some weights; builds v anew."""
-        u, linear = self.cache.u.copy(), self.cache.linear
+        u, linear = self.cache.rest()
         upper = self.frame.kernel.distance(w) + linear - float(w @ u)
         for part in parts:
             loss, own = part.kernel.inspect(w, u, self.threads)
             upper, linear = upper + loss, linear + own
         return self.frame.kernel.rebuild(u, linear, max(upper, 0.0)), upper
-
-
-def pursue_chunks(run: Run, max_reads: int, watchers: Sequence[Watcher] = ()) -> str:
-    """Read until the gap is within the tolerance, or so many times; return how that ended."""
-    status = "max_iter"
-    try:
-        while status == "max_iter" and not run.converged and run.reads < max_reads:
-            for watcher in watchers:
-                watcher.begin()
-            run.read()
-            if any([watcher.tell(run) for watcher in watchers]):
-                status = "stopped"
-            if not run.converged:
-                run.settle()
-    except KeyboardInterrupt:
-        status = "interrupted"
-    finally:
-        for watcher in watchers:
-            watcher.close()
-    return "converged" if run.converged else status

@@ -14,14 +14,14 @@ from sklearn.utils.validation import column_or_1d
 
 from .. import _core
 from ..checks import Array, as_ids, as_vector
-from ..chunked import Run, rows_of
+from ..chunked import Run, Start, rows_of
 from ..data import Chunk, Dataset
 from ..data.cut import query_starts
 from ..prior import Prior
 from ..problem import Problem
 from ..queries import count_pairs, grades, groups, preference_pairs
 from .base import LinearSVM, learning, weights_of
-from .chunks import Learner, alone, refuse
+from .chunks import Learner, Reads, alone, refuse
 from .terms import Terms
 
 _MOST_PAIRS = 2**32 - 1
@@ -114,7 +114,14 @@ class SVMRanker(LinearSVM):
 
     @learning
     def fit(
-        self, X: Any, y: Any = None, qid: Any = None, sample_weight: Any = None, *, passes: int | None = None
+        self,
+        X: Any,
+        y: Any = None,
+        qid: Any = None,
+        sample_weight: Any = None,
+        *,
+        passes: int | None = None,
+        max_passes: int | None = None,
     ) -> Self:
         """Fit the model.
 
@@ -130,7 +137,7 @@ class SVMRanker(LinearSVM):
             Integer ids of the queries, in any order. None: all rows belong to one.
         sample_weight : array-like of shape (n_samples,), default None
             Weights of the rows. A pair counts the product, so that a row of weight 2 counts as two rows.
-        passes : int, default None
+        passes, max_passes : int, default None
             Read a `Dataset` so many times at most, as `SVMClassifier.fit` does.
 
         Returns
@@ -139,8 +146,8 @@ class SVMRanker(LinearSVM):
         """
         if isinstance(X, Dataset):
             alone([y, qid, sample_weight])
-            return self._learn_chunks(_QueryLearner(self, X, passes))
-        refuse(passes=passes)
+            return self._learn_chunks(_QueryLearner(self, X, Reads(passes, max_passes)))
+        refuse(passes=passes, max_passes=max_passes)
         return self._rank(X, y, qid, sample_weight)
 
     @learning
@@ -287,8 +294,8 @@ class SVMRanker(LinearSVM):
 class _QueryLearner(Learner):
     """Learns from chunks of whole queries. Those without a preference are left out."""
 
-    def __init__(self, model: SVMRanker, dataset: Dataset, passes: int | None) -> None:
-        super().__init__(model, dataset, 1, self._state, self._prepare, passes)
+    def __init__(self, model: SVMRanker, dataset: Dataset, reads: Reads) -> None:
+        super().__init__(model, dataset, 1, self._state, self._prepare, reads)
         #: of every chunk: where it begins, the lengths of its queries, which of them are learned from, and relevances
         self._seen: dict[int, tuple[int, Array, Array, Array]] = {}
 
@@ -317,8 +324,16 @@ class _QueryLearner(Learner):
             return prepared
         return rows_of(prepared, rows) if len(rows) else None
 
-    def _coefficients(self, run: Run, k: int) -> Any:
-        self.width = run.frame.n_features
+    def _starts(self) -> list[Start]:
+        return []
+
+    def alpha(self) -> None:
+        """Return that dual variables are not kept."""
+
+    def labels(self) -> None:
+        """Return that there are no classes."""
+
+    def _coefficients(self, run: Run, k: int) -> sp.csr_array:
         found = np.zeros(max(start + len(y) for start, _, _, y in self._seen.values()))
         for index in run.cache.lengths:
             start, lengths, some, y = self._seen[index]
