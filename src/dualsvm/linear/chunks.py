@@ -146,8 +146,13 @@ class Learner:
         several = [run.weights() if run.w is None or not self._certified(run) else run.w for run in self.runs.runs]
         return np.vstack([np.atleast_2d(w) for w in several])
 
-    def alpha(self) -> sp.csr_array:
-        """Return the dual variables of all problems, (lines, rows)."""
+    @property
+    def fingerprint(self) -> str:
+        """Tells apart data between which dual variables do not carry over; mostly empty."""
+        return ""
+
+    def alpha(self) -> sp.csr_array | None:
+        """Return the dual variables of all problems, (lines, rows); None where they cannot be told apart."""
         return sp.vstack([self._alpha(run) for run in self.runs.runs], format="csr")
 
     def coefficients(self) -> sp.csr_array:
