@@ -138,8 +138,8 @@ class Learner:
         return self.runs.lower, sum(run.upper if self._certified(run) else np.inf for run in self.runs.runs)
 
     def _certified(self, run: Run) -> bool:
-        """Whether to offer the weights of the upper bound: not where the newest are asked for."""
-        return run.w is not None and (run.converged or not self.reads.newest)
+        """Whether to offer the weights of the upper bound; if the newest are asked for, where those are worse."""
+        return run.proven if self.reads.newest else run.w is not None
 
     def weights(self) -> Array:
         """Return the weights of the problems, a line for every output."""
@@ -251,11 +251,14 @@ class Reads:
 
     def most(self, max_iter: Any) -> int:
         """Return the largest number of reads."""
-        return (
-            as_passes(max_iter if self.max_passes is None else self.max_passes)
-            if self.passes is None
-            else self.passes
-        )
+        if self.passes is not None:
+            return int(self.passes)
+        most = as_passes(max_iter if self.max_passes is None else self.max_passes)
+        if most < 1:
+            raise ValueError(
+                "max_iter must be at least 1 to learn from a dataset: nothing is known before it is read"
+            )
+        return most
 
 
 def alone(beside: list[Any]) -> None:
