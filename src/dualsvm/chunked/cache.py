@@ -8,7 +8,7 @@ from ..checks import Array
 from ..data import Chunk
 from .part import EVERYBODY, Frame, Part
 
-Packed = tuple[Array, Array | None]  # values and, where there are several a row, places
+Packed = tuple[Array, Array | None]  # values and, where most are 0, places
 
 _FULL = 0.95  # of the limit that is handed out
 _ROOM = 0.85  # of the limit that is left in use when it has been exceeded
@@ -29,7 +29,7 @@ class Cache:
         self.bar = np.inf  # who ranks below is kept
         self.total = 0.0  # bytes of all rows, once they have been met
         self.starts: dict[int, int] = {}
-        self.lengths: dict[int, int] = {}
+        self.lengths: dict[int, int] = {}  # lines of dual variables
         self.labels: dict[int, Array] = {}  # classes of the examples, where they have any
         self._duals: dict[int, Packed] = {}
         self._witnesses: dict[int, tuple[Part, float]] = {}
@@ -56,16 +56,17 @@ class Cache:
 
     def meet(self, chunk: Chunk) -> Part:
         """Return all rows of a chunk, with their dual variables; what was kept of it gives way to them."""
-        self.starts[chunk.index], self.lengths[chunk.index] = chunk.start, len(chunk)
+        part = Part(self.frame, chunk)
+        self.starts[chunk.index], self.lengths[chunk.index] = chunk.start, len(part.which)
         if chunk.y is not None and chunk.y.dtype.kind == "i":
             self.labels[chunk.index] = chunk.y
-        part = Part(self.frame, chunk, np.arange(len(chunk)), self.alpha(chunk.index))
+        part.resume(self.alpha(chunk.index))
         if (old := self.parts.pop(chunk.index, None)) is not None:
             self.bytes -= old.bytes
         return part
 
     def company(self, part: Part, share: float) -> list[Part]:
-        """Return some of what is in memory, at random: `share` times as many rows as a part has."""
+        """Return some of what is in memory, at random: `share` times as many examples as a part has."""
         room, some = share * len(part), []
         for index in self.random.permutation(list(self.parts)).tolist():
             room -= len(self.parts[index])
@@ -79,9 +80,9 @@ class Cache:
         return self.bytes + part.bytes > self.limit
 
     def keep(self, part: Part) -> None:
-        """Keep those rows of a chunk that are worth it, and the dual variables of all."""
+        """Keep those units of a chunk that are worth it, and the dual variables of all."""
         index = part.chunk.index
-        part.rank_rows(self.frame.current(), self.random, self.threads)
+        part.rank_units(self.frame.current(), self.random, self.threads)
         self._sample.append((self.random.choice(part.rank, _SAMPLE), part.bytes / _SAMPLE))
         self._met.add(index)
         self._remember(index, part.alpha())
@@ -91,16 +92,16 @@ class Cache:
             self._evict()
 
     def _share(self, part: Part) -> float:
-        """Return below which rank the rows of a chunk take their share of the limit, which they may in any case."""
+        """Return below which rank the units of a chunk take their share of the limit, which they may in any case."""
         if self.total == 0:
             return -np.inf
         return _rank_at(part.rank, part.sizes, _FULL * self.limit * part.bytes / self.total)
 
     def _replace(self, index: int, part: Part, keep: Array) -> None:
-        """Keep these rows of a part in memory, and a few witnesses for the rest."""
+        """Keep these units of a part in memory, and a few witnesses for the rest."""
         rest = np.flatnonzero(~keep)
         if len(rest) and index in self._met:
-            self.linear += part.kernel.deposit(np.ascontiguousarray(~keep), self.u)
+            self.linear += part.deposit(~keep, self.u)
         if len(rest) and index not in self._witnesses:
             share = _WITNESSES * self.limit / (self.total or 3 * self.limit or 1.0)
             n = max(1, min(len(rest), int(share * len(keep))))
@@ -111,10 +112,10 @@ class Cache:
             self.bytes += self.parts[index].bytes
 
     def _evict(self) -> None:
-        """Drop rows until the limit is kept."""
+        """Drop units until the limit is kept."""
         w = self.frame.current()
         for part in self.parts.values():
-            part.rank_rows(w, self.random, self.threads)
+            part.rank_units(w, self.random, self.threads)
         ranks, sizes = (np.concatenate([getattr(p, name) for p in self.parts.values()]) for name in ("rank", "sizes"))
         self.bar = _rank_at(ranks, sizes, _ROOM * self.limit)
         for index, part in list(self.parts.items()):
@@ -183,9 +184,9 @@ class Cache:
 
 def packed(alpha: Array) -> Packed:
     """Return dual variables as they are kept."""
-    if alpha.ndim == 1:
-        return alpha, None
     at = np.flatnonzero(alpha)
+    if 1.5 * len(at) > alpha.size:
+        return alpha.reshape(-1), None
     return alpha.reshape(-1)[at], at.astype(np.uint32 if alpha.size < 2**32 else np.int64)
 
 

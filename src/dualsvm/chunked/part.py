@@ -14,7 +14,6 @@ from ..data import Chunk
 from ..problem import Problem
 from ..state import Layout
 
-_ROW = 100  # bytes that an example takes beside its row and its dual variables
 NOTHING = np.empty(0)
 EVERYBODY = np.empty(0, dtype=bool)
 
@@ -38,7 +37,7 @@ class Frame:
         self, problem_of: Callable[[Chunk], Problem], chunk: Chunk, seed: int, single_precision: bool
     ) -> None:
         self.problem_of = problem_of
-        self.first = rows_of(chunk, np.arange(1))
+        self.first = rows_of(chunk, np.flatnonzero(units_of(chunk) == 0))
         self._one = problem_of(self.first)
         self.layout = Layout(self._one)
         self._row = self.layout.rows(self._one)
@@ -50,7 +49,7 @@ class Frame:
 
     @property
     def problem(self) -> Problem:
-        """A problem of this kind, with one row."""
+        """A problem of this kind, with one unit."""
         return self._one
 
     def stiffness(self, chunk: Chunk) -> float:
@@ -82,31 +81,42 @@ class Part:
         What it shares with all others.
     chunk : Chunk
         The rows.
-    which : array
-        Which of the rows of the chunk as it is read they are.
-    alpha : array
-        Their dual variables, which the weights already count.
+    which : array, default None
+        Which lines of the dual variables of the chunk as it is read are theirs. None: all.
+
+    Attributes
+    ----------
+    rank : array
+        Whom to keep: the lower, the rather. Of every unit, as `units_of` tells.
+    sizes : array
+        Bytes that every unit takes.
     """
 
-    def __init__(self, frame: Frame, chunk: Chunk, which: Array, alpha: Array) -> None:
-        self.frame, self.chunk, self.which = frame, chunk, which
+    def __init__(self, frame: Frame, chunk: Chunk, which: Array | None = None) -> None:
+        self.frame, self.chunk = frame, chunk
         self.problem = frame.problem_of(chunk)
         self._rows = frame.layout.rows(self.problem)
         self.kernel = frame.layout.kernel(self.problem, self._rows, beside=frame.kernel)
-        self.resume(alpha)
+        self.which = np.arange(self.problem.alpha_shape[0]) if which is None else which
+        self._of_rows = units_of(chunk)
+        self._of_examples, self._of_lines = self.problem.mapping.units(self._of_rows)
         self.rank = NOTHING
-        #: bytes that each row takes
         self.sizes = self._sizes()
         self.bytes = int(self.sizes.sum())
 
     def __len__(self) -> int:
-        return len(self.which)
+        return self.problem.n_examples
 
     def _sizes(self) -> Array:
-        X, beside = self.chunk.X, _ROW + 8 * int(np.prod(self.frame.alpha_shape))
+        X, (example, line) = self.chunk.X, self.problem.mapping.held
         if sp.issparse(X):
-            return np.asarray(np.diff(X.indptr).astype(np.int64) * (X.dtype.itemsize + 4) + beside)
-        return np.full(X.shape[0], X.shape[1] * X.dtype.itemsize + beside)
+            rows = np.diff(X.indptr).astype(np.int64) * (X.dtype.itemsize + 4)
+        else:
+            rows = np.full(X.shape[0], X.shape[1] * X.dtype.itemsize)
+        if self._of_examples is self._of_rows:
+            return np.asarray(rows + (example + line))
+        counts = np.bincount(self._of_examples) * example + np.bincount(self._of_lines) * line
+        return np.asarray(np.bincount(self._of_rows, rows) + counts)
 
     def resume(self, alpha: Array) -> None:
         """Take dual variables that the weights already count."""
@@ -118,17 +128,37 @@ class Part:
         self.kernel.get_alpha(flat)
         return flat.reshape(self.problem.alpha_shape)
 
-    def rank_rows(self, w: Array, random: np.random.Generator, threads: int) -> None:
-        """Find whom to keep: the lower, the rather. Below 0 are those with something to gain, in random order."""
+    def rank_units(self, w: Array, random: np.random.Generator, threads: int) -> None:
+        """Rank the units. Below 0 are those with something to gain, in random order, the more so the more gain."""
         rest = np.empty(len(self))
         self.kernel.survey(w, rest, threads)
-        self.rank = np.where(rest > 0, rest, -random.random(len(rest)))
+        least, share = rest, np.ones(len(self.sizes))
+        if self._of_examples is not self._of_rows:
+            least = np.full(len(self.sizes), np.inf)
+            np.minimum.at(least, self._of_examples, rest)
+            share = np.bincount(self._of_examples, rest <= 0) / np.bincount(self._of_examples)
+        self.rank = np.where(least > 0, least, -share * random.random(len(least)))
+
+    def deposit(self, keep: Array, u: Array) -> float:
+        """Add to u what the dual variables of some units make; return their linear part of the dual."""
+        return self.kernel.deposit(np.ascontiguousarray(keep[self._of_examples]), u)
 
     def some(self, which: Array) -> Part:
-        """Return a part of this one."""
-        part = Part(self.frame, rows_of(self.chunk, which), self.which[which], self.alpha()[which])
+        """Return a part of this one: some of its units."""
+        chosen = np.zeros(len(self.sizes), dtype=bool)
+        chosen[which] = True
+        rows, lines = np.flatnonzero(chosen[self._of_rows]), np.flatnonzero(chosen[self._of_lines])
+        part = Part(self.frame, rows_of(self.chunk, rows), self.which[lines])
+        part.resume(self.alpha()[lines])
         part.rank = self.rank[which]
         return part
+
+
+def units_of(chunk: Chunk) -> Array:
+    """Return to which unit every row belongs: those of a query are kept or dropped together, others one by one."""
+    if chunk.qid is None:
+        return np.arange(len(chunk), dtype=np.int32)
+    return np.cumsum(np.diff(chunk.qid, prepend=chunk.qid[:1]) != 0, dtype=np.int32)
 
 
 def rows_of(chunk: Chunk, which: Array) -> Chunk:

@@ -216,7 +216,7 @@ class Run:
         self._begin(first)
         for name in _FACTS:
             setattr(self, name, facts[name])
-        self._whole &= self.reads == 0  # no row is in memory any more
+        self._whole = False  # no row is in memory any more
         self.random.bit_generator.state = facts["random"]
         self.cache.bar, self.cache.total = facts["bar"], facts["total"]
         self.offer, self.w = arrays["offer"], arrays.get("w")
@@ -226,6 +226,11 @@ class Run:
         scale = self.upper if np.isfinite(self.upper) else 0.0
         self.frame.kernel.rebuild(arrays["u"], facts["linear"], scale)
         self.frame.kernel.restart()
+
+    def go_on(self, met: set[int], facts: dict[str, Any], arrays: dict[str, Array]) -> None:
+        """Go on with the read in which this was told, and in which some chunks have been met."""
+        self.cache.go_on(met, arrays["u_met"], facts["linear_met"], arrays["sample"])
+        self._whole = bool(facts["_whole"]) and self.reads == 0
 
     def _begin(self, chunk: Chunk) -> None:
         self.frame = Frame(self.problem_of, chunk, self._seed, self._single)
@@ -254,7 +259,7 @@ class Run:
         """Solve what has been seen, all of which is in memory: the weights are then near where they will be."""
         self._whole = False
         parts = [*self.cache.parts.values(), part]
-        seen = sum(len(part) for part in parts)
+        seen = sum(len(part.chunk) for part in parts)
         self._settle(parts, self.plan.seed_gap, self.plan.seed_passes)
         if self.stiffness > _STIFF:  # the pull may take a part of the objective, which grows with the examples
             more = (self.dataset.n_rows or 4 * seen) / seen

@@ -103,7 +103,8 @@ class LinearSVM(CallbackSupportMixin, BaseEstimator):
         self.converged_ = bool(self.gap_ <= as_tolerance(self.tol))
         self.history_ = learner.runs.history
         self.n_iter_ = learner.runs.reads
-        self._alpha, self._fingerprint = learner.alpha(), ""
+        if (alpha := learner.alpha()) is not None:
+            self._alpha, self._fingerprint = alpha, learner.fingerprint
         self.dual_coef_ = learner.coefficients()
         self._count_support(learner.labels())
         for name, value in attributes(learner.weights()).items():

@@ -60,6 +60,7 @@ class Learner:
         self.state, self.prepare = state, prepare
         self.reads, self.problems = reads, problems
         self.width = 0  # number of features
+        self.seen: dict[str, Array] = {}  # what `prepare` has to remember of chunks, which checkpoints hold
         self.limit = 1e6 * as_number(model.cache_mb, "cache_mb")
         if self.limit < 0:
             raise ValueError(f"cache_mb must not be negative, got {model.cache_mb}")
@@ -116,7 +117,7 @@ class Learner:
         if hasattr(self.model, "classes_"):
             about["classes"] = as_text(self.model.classes_, "classes")
         every = as_number(reads.checkpoint_every, "checkpoint_every")
-        self.runs.keeper = Keeper(about, reads.checkpoint, every)
+        self.runs.keeper = Keeper(about, reads.checkpoint, every, self.seen)
         if reads.resume is not None:
             self.runs.keeper.recall(self.runs, reads.resume)
 
@@ -144,8 +145,13 @@ class Learner:
         several = [run.weights() if run.w is None or not self._certified(run) else run.w for run in self.runs.runs]
         return np.vstack([np.atleast_2d(w) for w in several])
 
-    def alpha(self) -> sp.csr_array:
-        """Return the dual variables of all problems, (lines, rows)."""
+    @property
+    def fingerprint(self) -> str:
+        """Tells apart data between which dual variables do not carry over; mostly empty."""
+        return ""
+
+    def alpha(self) -> sp.csr_array | None:
+        """Return the dual variables of all problems, (lines, rows); None where they cannot be told apart."""
         return sp.vstack([self._alpha(run) for run in self.runs.runs], format="csr")
 
     def coefficients(self) -> sp.csr_array:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import os
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 from sklearn.metrics import ndcg_score
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .. import _core
 from ..checks import Array, as_ids, as_vector
@@ -15,7 +17,11 @@ from ..data import Dataset
 from ..prior import Prior
 from ..problem import Problem
 from ..queries import count_pairs, grades, groups, preference_pairs
+from ..solution import Certificate
 from .base import LinearSVM, learning, weights_of
+from .certify import certify_chunks, certify_rows
+from .chunks import Reads, State, alone, refuse
+from .queries import QueryLearner
 from .terms import Terms
 
 _MOST_PAIRS = 2**32 - 1
@@ -41,6 +47,10 @@ class SVMRanker(LinearSVM):
     prior, lower, upper, tol, max_iter, warm_start, random_state, n_jobs, verbose
         As in `SVMClassifier`; the weights have shape (n_features,). There is no intercept: it would not change the
         order.
+    cache_mb : float, default 256.0
+        As in `SVMClassifier`; of a query, all rows are kept in memory or none. Beside them and those of a few chunks
+        it takes 8 bytes for every preference pair of the dataset, or up to 36 for every row with ``slack="query"``,
+        and about 100 for every pair of a chunk while that is visited.
 
     Attributes
     ----------
@@ -82,6 +92,7 @@ class SVMRanker(LinearSVM):
         upper: Any = None,
         tol: float = 1e-3,
         max_iter: int = 10_000,
+        cache_mb: float = 256.0,
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -95,30 +106,54 @@ class SVMRanker(LinearSVM):
         self.upper = upper
         self.tol = tol
         self.max_iter = max_iter
+        self.cache_mb = cache_mb
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
     @learning
-    def fit(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        qid: Any = None,
+        sample_weight: Any = None,
+        *,
+        passes: int | None = None,
+        max_passes: int | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 600.0,
+        resume: str | os.PathLike[str] | None = None,
+    ) -> Self:
         """Fit the model.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Features. C-contiguous float32 or float64 arrays and canonical CSR matrices are used without a copy.
+        X : array-like or sparse matrix of shape (n_samples, n_features), or Dataset
+            Features. C-contiguous float32 or float64 arrays and canonical CSR matrices are used without a copy. A
+            `Dataset` comes with its own relevances, queries and weights, and is read in chunks, as often as needed.
+            Without queries it has to be read in one.
         y : array-like of shape (n_samples,)
             Relevance: the higher, the further up.
         qid : array-like of shape (n_samples,), default None
             Integer ids of the queries, in any order. None: all rows belong to one.
         sample_weight : array-like of shape (n_samples,), default None
             Weights of the rows. A pair counts the product, so that a row of weight 2 counts as two rows.
+        passes, max_passes : int, default None
+            Read a `Dataset` so many times at most, as `SVMClassifier.fit` does.
+        checkpoint, checkpoint_every, resume
+            As in `SVMClassifier.fit`.
 
         Returns
         -------
         self : SVMRanker
         """
+        if isinstance(X, Dataset):
+            alone([y, qid, sample_weight])
+            reads = Reads(passes, max_passes, checkpoint, checkpoint_every, resume)
+            return self._learn_chunks(QueryLearner(self, X, reads))
+        refuse(passes=passes, max_passes=max_passes, checkpoint=checkpoint, resume=resume)
         return self._rank(X, y, qid, sample_weight)
 
     @learning
@@ -136,44 +171,78 @@ class SVMRanker(LinearSVM):
         """
         return self._rank(X, y, qid, sample_weight, onward=True)
 
-    def _rank(self, X: Any, y: Any, qid: Any, sample_weight: Any, onward: bool = False) -> Self:
+    def certify(self, X: Any, y: Any = None, qid: Any = None, sample_weight: Any = None) -> Certificate:
+        """Prove how good the model is, from the data alone, as `SVMClassifier.certify` does.
+
+        With ``slack="query"`` fits leave sums over sets of preference pairs, and whether there are such sets cannot
+        be told for sure. Sums that no sets have are an error where that shows; but where a stranger may have written
+        the file, only the upper bound is proven.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or Dataset
+            The rows that the model was fitted to, in their order.
+        y, qid, sample_weight
+            As in `fit`.
+
+        Returns
+        -------
+        Certificate
+        """
+        check_is_fitted(self)
         if isinstance(X, Dataset):
-            raise ValueError(
-                "SVMRanker does not learn from datasets: give it arrays, or parts of them to partial_fit"
-            )
+            alone([y, qid, sample_weight])
+            return certify_chunks(QueryLearner(self, X, Reads()))
+        X, _, state = self._stated(X, y, qid, sample_weight, onward=True)
+        return certify_rows(self, X, 1, state)
+
+    def _rank(self, X: Any, y: Any, qid: Any, sample_weight: Any, onward: bool = False) -> Self:
+        X, y, state = self._stated(X, y, qid, sample_weight, onward)
+        metadata = {"sample_weight": sample_weight, "qid": qid}
+        return self._learn(X, 1, state, {"X": X, "y": y, "metadata": metadata}, onward)
+
+    def _stated(self, X: Any, y: Any, qid: Any, sample_weight: Any, onward: bool) -> tuple[Any, Array, State]:
+        """Return rows and relevances that have been checked, and what makes their problem."""
         X, y = self._more_of(X, y, onward, y_numeric=True)
-        if not isinstance(self.slack, str) or self.slack not in ("pair", "query"):
-            raise ValueError(f'slack must be "pair" or "query", got {self.slack!r}')
         n = X.shape[0]
         y = as_vector(y, "y", n, "row of X")
         ids = _ids(qid, n)
         start, member = groups(ids)
-        n_pairs = int(count_pairs(y[member], start).sum())
-        if n_pairs == 0:
+        if self._check_pairs(count_pairs(y[member], start)) == 0:
             raise ValueError(
                 f"y holds no preference: within every query all relevances are equal (n_samples={n}); give at least "
                 "one query with two rows of different relevance"
             )
+        weight = None if sample_weight is None else weights_of(sample_weight, n)
+        return X, y, self._statement(y, ids, weight)
+
+    def _check_pairs(self, counts: Array) -> int:
+        """Return how many preference pairs there are, given those of every query; refuse too many."""
+        if not isinstance(self.slack, str) or self.slack not in ("pair", "query"):
+            raise ValueError(f'slack must be "pair" or "query", got {self.slack!r}')
+        n_pairs = int(counts.sum())
         if self.slack == "pair" and n_pairs > _MOST_PAIRS:
             raise ValueError(
                 f"the queries hold {n_pairs:,} preference pairs, too many to give each a slack of its own: choose "
                 'slack="query"'
             )
+        return n_pairs
+
+    def _statement(self, y: Array, ids: Array, weight: Array | None) -> Callable[[Any, Terms], list[Problem]]:
+        """Return what makes the problem of rows with these relevances, queries and weights."""
         loss: Any = self.loss
         C = float(self._cost(None, 1)[0])
-        weight = None if sample_weight is None else weights_of(sample_weight, n)
 
         def state(X: Any, terms: Terms) -> list[Problem]:
             if self.slack == "query":
                 problem = Problem.lists(X, y, ids, weight=weight, cost=C, loss=loss, **terms.of(0))
             else:
-                pairs = preference_pairs(y, start, member)
+                pairs = preference_pairs(y, *groups(ids))
                 cost: Any = C if weight is None else C * weight[pairs[:, 0]] * weight[pairs[:, 1]]
                 problem = Problem.ranking(X, pairs, cost=cost, loss=loss, **terms.of(0))
             return [problem]
 
-        metadata = {"sample_weight": sample_weight, "qid": qid}
-        return self._learn(X, 1, state, {"X": X, "y": y, "metadata": metadata}, onward)
+        return state
 
     def _attributes(self, coef: Array, intercept: Array) -> dict[str, Any]:
         return {"coef_": coef[0], "intercept_": intercept[0]}
