@@ -4,6 +4,9 @@
 #include <nanobind/stl/vector.h>
 
 #include <tuple>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "arrays.hpp"
 #include "cholesky.hpp"
@@ -108,6 +111,15 @@ Passes run(const std::vector<State*>& states, std::int64_t max_passes, std::int6
     Passes out;
     for (const Pass& p : passes) out.emplace_back(p.visited, p.awake, p.lower, p.estimate, p.seconds);
     return out;
+}
+
+std::vector<State*> together(const std::vector<Held*>& many) {
+    std::vector<State*> states;
+    for (Held* held : many) {
+        states.push_back(held->state.get());
+        expect(held->state->moving() == many[0]->state->moving(), "states that share nothing");
+    }
+    return states;
 }
 
 template <class T>
@@ -267,15 +279,36 @@ NB_MODULE(_core, m) {
             return self.state->moving()->prior.distance(std::vector<double>(w.data(), w.data() + w.size()));
         });
 
-    m.def("optimize",
-          [](const std::vector<Held*>& many, std::int64_t max_passes, std::int64_t max_visits, double goal) {
-              std::vector<State*> states;
-              for (Held* held : many) {
-                  states.push_back(held->state.get());
-                  expect(held->state->moving() == many[0]->state->moving(), "states that share nothing");
-              }
-              return run(states, max_passes, max_visits, goal);
-          });
+    m.def("optimize", [](const std::vector<Held*>& many, std::int64_t max_passes, std::int64_t max_visits,
+                         double goal) { return run(together(many), max_passes, max_visits, goal); });
+    m.def("meet", [](const std::vector<Held*>& many, std::int64_t passes, double bar, Flags counted, Vector come,
+                     Vector gone, Vector rank) {
+        expect(!many.empty(), "nobody to meet");
+        const std::vector<State*> states = together(many);
+        const auto width = std::size_t(states[0]->n_weights());
+        const auto n = std::size_t(length(many[0]->spec, "cost"));
+        expect(come.size() == width && gone.size() == width, "weights of another length");
+        expect(rank.size() == n && counted.size() == n, "ranks of another length");
+        Meeting meeting{bar, counted.data(), come.data(), gone.data(), rank.data()};
+        std::tuple<std::int64_t, std::int64_t, double> found{};
+        {
+            nb::gil_scoped_release release;
+            std::fill(rank.data(), rank.data() + n, kInfinity);
+            auto& [visited, awake, estimate] = found;
+            for (const Pass& pass : meet(states, passes, meeting)) {
+                visited += pass.visited;
+                awake += pass.awake;
+                estimate = pass.estimate;
+            }
+        }
+        return std::tuple_cat(found, std::tuple(meeting.linear));
+    });
+
+    m.def("trim", [] {  // gives memory that is free back to the system, where the C library does not by itself
+#ifdef __GLIBC__
+        malloc_trim(0);
+#endif
+    });
 
     bind_structured(m);
     bind_text(m);

@@ -147,17 +147,18 @@ def test_text(slack, tmp_path):
     assert_certified(model, [written_out(slack, "hinge")], 0.0)
 
 
-@pytest.mark.parametrize("order", [[0, 1, 2], [2, 0, 1], [1, 2, 0]])
+@pytest.mark.parametrize("at", [0, 19, N])
 @both_slacks
-def test_chunks_without_preference_are_skipped(slack, order):
-    parts = [(X[:20], GRADES[:20], None, QID[:20] + 100), (X[20:25], np.ones(5), None, np.arange(5))]
-    parts.append((X[25:], GRADES[25:], None, QID[25:]))
-    X_, y, _, qid = (np.concatenate([parts[k][j] for k in order]) if j != 2 else None for j in range(4))
-    dataset = dualsvm.open_dataset([parts[k] for k in order])
-    model = SVMRanker(slack=slack, tol=1e-6, random_state=0, cache_mb=0.004).fit(dataset)
-    assert_overlap(model, SVMRanker(slack=slack, tol=1e-6, random_state=0).fit(X_, y, qid))
-    assert model.dual_coef_.shape == (1, N)
-    assert not model.dual_coef_.toarray()[0, (qid >= 0) & (qid < 5) & (y == 1)].any()
+def test_chunks_without_preference_are_skipped(slack, at):
+    rows = np.insert(X, [at] * 15, RNG.normal(size=(15, D)), axis=0)
+    y, qid = np.insert(GRADES, [at] * 15, 1), np.insert(QID, [at] * 15, np.arange(1000, 1015))
+    dataset = chunks(y, qid, rows, 5)
+    assert any((chunk.qid >= 1000).all() and (chunk.qid < 1015).all() for chunk in dataset)
+    model = SVMRanker(C=0.1, slack=slack, cache_mb=0.01, random_state=0).fit(dataset)
+    assert_overlap(model, SVMRanker(C=0.1, slack=slack, random_state=0).fit(X, GRADES, QID))
+    assert model.dual_coef_.shape == (1, N + 15)
+    assert not model.dual_coef_.toarray()[0, at : at + 15].any()
+    np.testing.assert_allclose((model.dual_coef_ @ rows)[0], model.coef_, atol=0.05)
 
 
 @both_slacks
@@ -186,7 +187,7 @@ TEXT = b"1 qid:1 1:1\n0 qid:1 1:2\n"
         (lambda: SVMRanker().fit(chunks(), qid=QID), "itself"),
         (lambda: SVMRanker().fit(X, GRADES, QID, passes=1), "datasets"),
         (lambda: SVMRanker().fit(chunks(qid=None)), "several chunks.*qid"),
-        (lambda: SVMRanker().fit(dualsvm.open_dataset([(X[:9], GRADES[:9]), (X[9:], GRADES[9:])])), "several chunks"),
+        (lambda: SVMRanker().fit(dualsvm.open_dataset([(X, GRADES)], chunk_rows=9)), "several chunks"),
         (lambda: SVMRanker().fit(chunks(np.ones(N))), "nothing to learn from.*relevance"),
         (lambda: SVMRanker().fit(chunks(None)), "no relevances"),
         (lambda: SVMRanker().fit(chunks(np.array(["a", "b"])[GRADES % 2])), "no relevances"),

@@ -16,6 +16,7 @@ from ..state import Layout
 
 NOTHING = np.empty(0)
 EVERYBODY = np.empty(0, dtype=bool)
+NOBODY = np.empty(0, dtype=np.intp)
 
 
 class Frame:
@@ -52,13 +53,6 @@ class Frame:
         """A problem of this kind, with one unit."""
         return self._one
 
-    def stiffness(self, chunk: Chunk) -> float:
-        """Return the mean over the examples of a chunk of C x' S x: how far a step along one example can reach."""
-        problem = self.problem_of(chunk)
-        variance, rows = problem.variance, self.layout.rows(problem)
-        per_class = variance.mean(axis=0) if variance is not None and variance.ndim == 2 else variance
-        return float(problem.cost.mean()) * problem.mapping.stretch * rows.mean_square(per_class)
-
     def offered(self) -> Array:
         """Return the weights that the kernel offers, in its layout."""
         w = np.empty(self.kernel.n_weights)
@@ -66,10 +60,10 @@ class Frame:
         return w
 
     def current(self) -> Array:
-        """Return the weights as they are, in the layout of the kernel."""
+        """Return the weights as they are, in the layout of the kernel, rounded as those offered are."""
         w = np.empty(self.kernel.n_weights)
         self.kernel.own(w)
-        return w
+        return w.astype(np.float32).astype(np.float64) if self.single else w
 
 
 class Part:
@@ -93,6 +87,11 @@ class Part:
     """
 
     def __init__(self, frame: Frame, chunk: Chunk, which: Array | None = None) -> None:
+        if chunk.X.shape[1] != frame.n_features:
+            raise ValueError(
+                f"rows from row {chunk.start} on have {chunk.X.shape[1]} features, and those before had "
+                f"{frame.n_features}: say how many there are with open_dataset(..., n_features=...)"
+            )
         self.frame, self.chunk = frame, chunk
         self.problem = frame.problem_of(chunk)
         self._rows = frame.layout.rows(self.problem)
@@ -102,6 +101,7 @@ class Part:
         self._of_examples, self._of_lines = self.problem.mapping.units(self._of_rows)
         self.rank = NOTHING
         self.sizes = self._sizes()
+        self._counted = np.zeros(len(self.sizes), dtype=bool)  # units whose dual variables count as not in memory
         self.bytes = int(self.sizes.sum())
 
     def __len__(self) -> int:
@@ -128,16 +128,50 @@ class Part:
         self.kernel.get_alpha(flat)
         return flat.reshape(self.problem.alpha_shape)
 
+    def count_all_but(self, lines: Array) -> None:
+        """Take note that dual variables count among those that are not in memory, but for these lines of them."""
+        self._counted[:] = True
+        self._counted[self._of_lines[lines]] = False
+
+    def meet(
+        self, company: list[Part], passes: int, bar: float, u: Array, gone: Array
+    ) -> tuple[int, int, float, float]:
+        """Run passes over all examples, and on the way over some in memory, as company; rank them.
+
+        What the dual variables make of units that do not rank below the bar is added to u, and what those made that
+        counted before to `gone`. Returns what `optimize` does, and the change of the linear part.
+        """
+        rank = np.empty(len(self))
+        kernels = [self.kernel, *(part.kernel for part in company)]
+        if self._of_examples is self._of_rows:
+            found = _core.meet(kernels, passes, bar, self._counted, u, gone, rank)
+            self.rank = rank
+            return found
+        before = self.deposit(self._counted, gone)
+        nobody = np.zeros(len(self), dtype=bool)
+        visited, awake, estimate, _ = _core.meet(kernels, passes, np.inf, nobody, u, gone, rank)
+        self.rank = self._of_units(rank)
+        return visited, awake, estimate, self.deposit(~(self.rank < bar), u) - before
+
+    def stiffness(self) -> float:
+        """Return the mean over the examples of C x' S x: how far a step along one example can reach."""
+        variance = self.problem.variance
+        per_class = variance.mean(axis=0) if variance is not None and variance.ndim == 2 else variance
+        return float(self.problem.cost.mean()) * self.problem.mapping.stretch * self._rows.mean_square(per_class)
+
     def rank_units(self, w: Array, random: np.random.Generator, threads: int) -> None:
         """Rank the units. Below 0 are those with something to gain, in random order, the more so the more gain."""
         rest = np.empty(len(self))
         self.kernel.survey(w, rest, threads)
-        least, share = rest, np.ones(len(self.sizes))
-        if self._of_examples is not self._of_rows:
-            least = np.full(len(self.sizes), np.inf)
-            np.minimum.at(least, self._of_examples, rest)
-            share = np.bincount(self._of_examples, rest <= 0) / np.bincount(self._of_examples)
-        self.rank = np.where(least > 0, least, -share * random.random(len(least)))
+        rank = np.where(rest > 0, rest, -random.random(len(rest)))
+        self.rank = rank if self._of_examples is self._of_rows else self._of_units(rank)
+
+    def _of_units(self, rank: Array) -> Array:
+        """Return the ranks of the units, from those of their examples."""
+        least = np.full(len(self.sizes), np.inf)
+        np.minimum.at(least, self._of_examples, rank)
+        share = np.bincount(self._of_examples, rank <= 0) / np.bincount(self._of_examples)
+        return np.where(least > 0, least, share * least)
 
     def deposit(self, keep: Array, u: Array) -> float:
         """Add to u what the dual variables of some units make; return their linear part of the dual."""

@@ -92,7 +92,7 @@ class Keeper:
 
     def _arrays(self, runs: Runs, told: list[dict[str, Array]]) -> Iterator[tuple[str, Array]]:
         yield "prints", np.array([(k, *found) for k, found in self._prints.items()], dtype=np.int64).reshape(-1, 4)
-        for name, value in self.beside.items():
+        for name, value in list(self.beside.items()):  # whoever reads ahead may add to it
             yield f"beside.{name}", value
         yield "history", np.array(runs.history, dtype=np.float64)
         first = runs.runs[0].frame.first
@@ -138,22 +138,23 @@ class Keeper:
         y, weight, qid = (arrays.get(f"first.{name}") for name in ("y", "weight", "qid"))
         first = Chunk(_unmatrix({name: arrays.get(f"first.{name}") for name in _PARTS}), y, weight, qid)
         labels = {int(index): value for index, value in _under("labels.", arrays).items()}
-        several = [_under(f"{k}.", arrays) for k in range(len(runs.runs))]
-        for run, facts, own in zip(runs.runs, meta["facts"], several, strict=True):
-            run.recall(first, facts, own)
+        self.beside |= _under("beside.", arrays)
+        for k, run in enumerate(runs.runs):
+            own = _under(f"{k}.", arrays)
+            run.recall(first, meta["facts"][k], own)
             duals = {
                 index: (start, length, (own[f"alpha.{index}"], own.get(f"alpha.{index}.at")))
                 for index, start, length in own["where"].tolist()
             }
-            run.cache.recall(duals, labels)
-        self.beside |= _under("beside.", arrays)
+            run.cache.recall(duals, labels, own["sample"])
         runs.reads, runs.history = int(meta["reads"]), Record.from_table(arrays["history"])
         runs.began = time.perf_counter() - float(meta["seconds"])
         reading = all(was for was, run in zip(meta["reading"], runs.runs, strict=True) if not run.converged)
         if meta["met"] and reading:
             runs.met = set(meta["met"])
-            for run, facts, own in zip(runs.runs, meta["facts"], several, strict=True):
-                run.go_on(runs.met, facts, own)
+        else:
+            for run in runs.runs:
+                run.begin_anew()
 
 
 def _under(start: str, arrays: dict[str, Array]) -> dict[str, Array]:

@@ -74,7 +74,8 @@ class QueryLearner(Learner):
     def alpha(self) -> sp.csr_array | None:
         """Return the dual variables of pairs, or four numbers for every row of a query with preferences."""
         order, (run,) = self._order(), self.runs.runs
-        if self.dataset.n_chunks != len(order):  # those of chunks that were not met are missing: where is not known
+        unmet = [index for index in order if self.seen[f"{index}.some"].any() and index not in run.cache.lengths]
+        if unmet or self.dataset.n_chunks != len(order):  # of how many dual variables theirs would be, is not known
             return None
         found = [run.cache.alpha(index) for index in order if index in run.cache.lengths]
         return sp.hstack([sp.csr_array(part.reshape(len(part), -1).T) for part in found], format="csr")
