@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .. import _core
 from ..checks import Array, as_number
 from ..chunked import Keeper, Run, Runs, Start
 from ..data import Chunk, Dataset
@@ -60,6 +61,7 @@ class Learner:
         self.state, self.prepare = state, prepare
         self.reads, self.problems = reads, problems
         self.width = 0  # number of features
+        self.seen: dict[str, Array] = {}  # what `prepare` has to remember of chunks, which checkpoints hold
         self.limit = 1e6 * as_number(model.cache_mb, "cache_mb")
         if self.limit < 0:
             raise ValueError(f"cache_mb must not be negative, got {model.cache_mb}")
@@ -104,6 +106,7 @@ class Learner:
         self.width = several[0].frame.n_features
         for run in several:
             run.cache.let_go()
+        _core.trim()
 
     def _keep(self) -> None:
         """See to checkpoints, and go on from one."""
@@ -116,7 +119,7 @@ class Learner:
         if hasattr(self.model, "classes_"):
             about["classes"] = as_text(self.model.classes_, "classes")
         every = as_number(reads.checkpoint_every, "checkpoint_every")
-        self.runs.keeper = Keeper(about, reads.checkpoint, every)
+        self.runs.keeper = Keeper(about, reads.checkpoint, every, self.seen)
         if reads.resume is not None:
             self.runs.keeper.recall(self.runs, reads.resume)
 
@@ -173,7 +176,7 @@ class Learner:
         cache = self.runs.runs[0].cache
         if not cache.labels:
             return None
-        labels = np.zeros(self._n_rows, dtype=np.int64)
+        labels = np.zeros(self._n_rows, dtype=next(iter(cache.labels.values())).dtype)
         for index, some in cache.labels.items():
             labels[cache.starts[index] :][: len(some)] = some
         return labels
@@ -185,14 +188,26 @@ class Learner:
 
     def _side_by_side(self, run: Run, of: Callable[[int, Array], Array]) -> sp.csr_array:
         """Return what is found for all chunks, (lines, rows); nothing for those that have not been met."""
-        cache, parts, end = run.cache, [], 0
-        for index in sorted(cache.starts, key=lambda index: cache.starts[index]):
+        cache = run.cache
+        order = sorted(cache.starts, key=lambda index: cache.starts[index])
+
+        def table(index: int) -> Array:
             found = of(index, cache.alpha(index))
-            table = sp.csr_array(found.reshape(len(found), -1).T)
-            parts += [sp.csr_array((table.shape[0], cache.starts[index] - end)), table]
-            end = cache.starts[index] + len(found)
-        parts.append(sp.csr_array((parts[-1].shape[0], self._n_rows - end)))
-        return sp.hstack([part for part in parts if part.shape[1]], format="csr")
+            return found.reshape(len(found), -1).T
+
+        # there may be many: counted first, then put in place
+        counts = np.array([np.count_nonzero(table(index), axis=1) for index in order])
+        ends = np.cumsum(counts.sum(axis=0))
+        data, indices = np.empty(ends[-1]), np.empty(ends[-1], np.int32 if self._n_rows < 2**31 else np.int64)
+        at = np.concatenate([[0], ends[:-1]])
+        for index, count in zip(order, counts, strict=True):
+            line, column = np.nonzero(found := table(index))
+            values, column = found[line, column], column + cache.starts[index]
+            for k, part in enumerate(np.split(np.arange(len(line)), np.cumsum(count)[:-1])):
+                place = slice(at[k], at[k] + count[k])
+                data[place], indices[place] = values[part], column[part]
+            at += count
+        return sp.csr_array((data, indices, np.concatenate([[0], ends])), shape=(len(ends), self._n_rows))
 
 
 @dataclass(frozen=True)
