@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -90,6 +91,8 @@ class Learner:
         """Solve the problems."""
         m, tol, threads = self.model, as_tolerance(self.model.tol), as_threads(self.model.n_jobs)
         own = threads if self.problems == 1 else 1
+        if self.dataset.widening and self.dataset.reiterable:
+            deque(self.dataset, maxlen=0)  # only a whole pass tells the width
         several = [
             Run(self.dataset, self.problem_of(k), self.limit, tol, as_seed(m.random_state), own, True)
             for k in range(self.problems)
