@@ -36,6 +36,9 @@ class Dataset:
         Whether several passes are possible.
     n_skipped : int
         Number of bad lines that the last whole pass left out, with ``bad_lines="skip"``.
+    index_base : int or None
+        First index of svmlight text, or of that which a store was made from. None: there is none, or it is not known
+        yet.
 
     Examples
     --------
@@ -96,6 +99,12 @@ class Dataset:
     def n_skipped(self) -> int:
         """Number of bad lines that the last whole pass left out."""
         return self._passes.n_skipped
+
+    @property
+    def index_base(self) -> int | None:
+        """First index of svmlight text, or of that which a store was made from."""
+        base: int | None = getattr(self._passes.source, "index_base", None)
+        return base
 
     def __repr__(self) -> str:
         rows, features = ("?" if n is None else n for n in self.shape)
@@ -199,8 +208,12 @@ class Dataset:
         from .open import open_dataset
 
         with closing(self.chunks()) as chunks:
-            write_store(path, chunks, lambda: self.feature_names, as_float(dtype), overwrite, callback)
+            write_store(path, chunks, self._known, as_float(dtype), overwrite, callback)
         return open_dataset(path, read_ahead=self._ahead)
+
+    def _known(self) -> dict[str, Any]:
+        """Return what a store is to remember beside the rows."""
+        return {"feature_names": self.feature_names, "index_base": self.index_base}
 
 
 def as_float(dtype: Any) -> Any:
