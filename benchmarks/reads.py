@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 
 import dualsvm
-from dualsvm.chunked import Plan, Run
+from dualsvm.chunked import Plan, Run, Runs
 
 from . import data
 
@@ -74,9 +74,11 @@ def main() -> None:
                     0,
                     plan=Plan(**plan),
                 )
+                runs = Runs(dataset, [run], part * d.bytes)
+                began = time.perf_counter()
                 reached: dict[float, int] = {}
                 while not run.converged and run.reads < args.reads:
-                    run.read()
+                    runs.read()
                     rows = len(run.cache) / len(y)
                     if args.v:
                         print(
@@ -88,9 +90,9 @@ def main() -> None:
                         if run.gap <= tol:
                             reached.setdefault(tol, run.reads)
                     run.settle()
-                after = [run.history[k].upper / run.lower - 1 for k in range(1, min(5, run.reads))]
+                after = [runs.history[k].upper / run.lower - 1 for k in range(1, min(5, run.reads))]
                 after = ", ".join(f"{x:.1e}" for x in after)
-                seconds = time.perf_counter() - run.began
+                seconds = time.perf_counter() - began
                 print(
                     f"{name} C={C} cache {part}: reads {reached.get(1e-2)} / {reached.get(1e-3)}, gap {run.gap:.1e}, "
                     f"after {after}, visits {run.visits / len(y):.0f}, kept {rows:.2f}, {seconds:.1f} s",

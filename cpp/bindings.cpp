@@ -254,6 +254,13 @@ NB_MODULE(_core, m) {
                  moving.scale = upper;
                  return moving.dual();
              })
+        .def("counted",
+             [](const Held& self, Vector u) {  // the inverse of rebuild
+                 expect(std::int64_t(u.size()) == self.state->n_weights(), "weights of another length");
+                 const Moving& moving = *self.state->moving();
+                 moving.prior.unscaled(moving.v, moving.sigma, u.data());
+                 return moving.linear;
+             })
         .def("restart", [](Held& self) { self.state->moving()->restart(); })
         .def("distance", [](const Held& self, const Array<double>& w) {
             expect(std::int64_t(w.size()) == self.state->n_weights(), "weights of another length");

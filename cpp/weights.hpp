@@ -66,6 +66,9 @@ public:
         for (std::size_t k = 0; k < variance_.size(); ++k) u[k] *= variance_[k];
         return u;
     }
+    void unscaled(const std::vector<double>& v, double sigma, double* u) const {
+        for (std::size_t k = 0; k < n_; ++k) u[k] = v[k] / (variance_.empty() ? sigma : sigma * variance_[k]);
+    }
     void place(const std::vector<double>& v, std::vector<double>& w) const {
         for (std::size_t k = 0; k < w.size(); ++k) w[k] = clip(mean_[k] + v[k], k);
     }

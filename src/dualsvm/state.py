@@ -39,7 +39,7 @@ class Layout:
         self.classes = max(1, self._classes)
         self.n_weights = problem.view.width * (self._padded or 1)
         self.mean, self.variance = self.inward(mean, 0.0), self.inward(problem.variance, 1.0)
-        self._box = self.inward(problem.lower, -np.inf), self.inward(problem.upper, np.inf)
+        self.box = self.inward(problem.lower, -np.inf), self.inward(problem.upper, np.inf)
 
     def rows(self, problem: Problem) -> Rows:
         """Return the rows of a problem in these coordinates."""
@@ -61,8 +61,8 @@ class Layout:
             "squared": problem.loss == "squared_hinge",
             "mean": self.mean,
             "variance": self.variance,
-            "lower": self._box[0],
-            "upper": self._box[1],
+            "lower": self.box[0],
+            "upper": self.box[1],
             "single_precision": single_precision,
             "seed": seed,
         }

@@ -6,6 +6,8 @@ is one pass over the data. Every chunk is met with the dual variables that its e
 passes over it raise the dual, and after the last chunk passes over the rows in memory go on.
 """
 
-from .run import Plan, Run, pursue_chunks
+from .pursue import Runs
+from .run import Plan, Run
+from .start import Start
 
-__all__ = ["Plan", "Run", "pursue_chunks"]
+__all__ = ["Plan", "Run", "Runs", "Start"]

@@ -138,6 +138,17 @@ class Cache:
         sizes = np.repeat([size for _, size in self._sample], _SAMPLE)
         self.bar = _rank_at(ranks, sizes, _FULL * self.limit)
 
+    def let_go(self) -> None:
+        """Let go of all rows; dual variables stay."""
+        for index in list(self.parts):
+            self._remember(index, self.alpha(index))
+        self.parts, self._witnesses, self.bytes = {}, {}, 0
+
+    def forget(self) -> None:
+        """Let go of all rows, and make all dual variables 0."""
+        self.parts, self._witnesses, self._duals, self.bytes = {}, {}, {}, 0
+        self.begin()
+
     def missing(self, w: Array) -> float:
         """Estimate by how much the losses at w of all rows that are not in memory exceed their part of u."""
         found = (part.kernel.survey(w, np.empty(0), 1)[1] * each for part, each in self._witnesses.values())

@@ -41,11 +41,16 @@ class Frame:
         self._one = problem_of(rows_of(chunk, np.arange(1)))
         self.layout = Layout(self._one)
         self._row = self.layout.rows(self._one)
-        single = single_precision and chunk.X.dtype == np.float32 and self._one.covariance is None
+        self.single = single = single_precision and chunk.X.dtype == np.float32 and self._one.covariance is None
         #: never visited: it holds the weights, which all parts move
         self.kernel = self.layout.kernel(self._one, self._row, seed, single)
         self.n_features = int(chunk.X.shape[1])
         self.alpha_shape = self._one.alpha_shape[1:]
+
+    @property
+    def problem(self) -> Problem:
+        """A problem of this kind, with one row."""
+        return self._one
 
     def stiffness(self, chunk: Chunk) -> float:
         """Return the mean over the examples of a chunk of C x' S x: how far a step along one example can reach."""

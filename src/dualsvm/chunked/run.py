@@ -10,9 +10,7 @@ v, built anew from the dual variables in the course of it, gives the lower bound
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,11 +18,11 @@ import numpy as np
 from ..checks import Array
 from ..data import Chunk, Dataset
 from ..problem import Problem
-from ..progress import Watcher
 from ..pull import Pull
-from ..solution import Record, relative_gap
+from ..solution import relative_gap
 from .cache import Cache
 from .part import EVERYBODY, NOTHING, Frame, Part, optimize
+from .start import Start
 
 _ALL = 10**9  # passes
 _STIFF = 1.0  # plain passes do well up to this stiffness; less than in memory, as those over a chunk see little else
@@ -49,7 +47,7 @@ class Run:
     Parameters
     ----------
     dataset : Dataset
-        What to read.
+        What is read.
     problem_of : callable
         Makes the problem of the rows of a chunk, or of some of them.
     limit : float
@@ -60,8 +58,6 @@ class Run:
         Of the order in which chunks and examples are visited.
     threads : int, default 1
         Number of threads for what needs no order.
-    prepare : callable, default None
-        Makes of a chunk what `problem_of`, and what is kept, speak of: classes as small integers, say.
     single_precision : bool, default False
         Whether the weights are to be float32 numbers where the rows are.
     plan : Plan, default None
@@ -76,23 +72,23 @@ class Run:
         tol: float,
         seed: int,
         threads: int = 1,
-        prepare: Callable[[Chunk], Chunk] | None = None,
         single_precision: bool = False,
         plan: Plan | None = None,
     ) -> None:
-        self.dataset, self.problem_of, self.prepare = dataset, problem_of, prepare
+        self.dataset, self.problem_of = dataset, problem_of
         self.limit, self.tol, self.threads = limit, tol, threads
         self.plan = plan or Plan()
         self.random = np.random.default_rng(seed)
         self._seed, self._single = seed, single_precision
         self.lower, self.upper = -np.inf, np.inf
+        self.dual = -np.inf  # of the present dual variables, as they were at the end of the last read
         self.w: Array | None = None  # those of the upper bound, as the user sees them
         self.offer: Array = NOTHING  # those that the next read will bound, as the kernel has them
         self.reads = self.visits = 0
-        self.history: list[Record] = []
-        self.began = time.perf_counter()
+        self.loss, self.explored, self.active = 0.0, 0, 0  # what the present read has added up
         self.estimate = np.inf
         self._whole = True  # whether all rows that have been seen are in memory
+        self._start: Start | None = None
         # what a pull asks for
         self.stiffness, self.distance, self.plain_passes = 0.0, 0.0, np.inf
 
@@ -108,68 +104,81 @@ class Run:
 
     @property
     def converged(self) -> bool:
-        """Whether the gap is within the tolerance."""
-        return bool(self.gap <= self.tol)
+        """Whether the present dual variables prove the weights to be within the tolerance."""
+        return bool(np.isfinite(self.upper) and relative_gap(self.dual, self.upper) <= self.tol)
 
     @property
-    def certified(self) -> bool:
-        """Whether there are weights whose upper bound is known."""
-        return self.w is not None
-
-    @property
-    def record(self) -> Record:
-        """The record of the last read."""
-        return self.history[-1]
+    def begun(self) -> bool:
+        """Whether a chunk has been met."""
+        return hasattr(self, "frame")
 
     def weights(self) -> Array:
         """Return the best weights known, certified or not, as the user sees them."""
         return self.frame.layout.as_seen(self.offer if len(self.offer) else self.frame.offered())
 
-    def release(self) -> None:
-        """Let go of all rows and dual variables; weights and bounds stay."""
-        self.offer = self.frame.layout.as_kernel(self.weights())
-        self.cache = Cache(self.frame, 0.0, self.random, self.threads)
+    def share(self, limit: float) -> None:
+        """Take note of how many bytes rows may take in memory from now on."""
+        self.limit = limit
+        if self.begun:
+            self.cache.limit = limit
 
     def draw(self, centre: Array, kappa: float) -> None:
         """Have the passes draw the weights to a centre, kappa times as strongly as the prior does."""
         self.frame.kernel.draw(self.frame.layout.as_kernel(centre), kappa)
 
-    def read(self) -> None:
-        """Read the data once."""
-        loss, explored, active, first = 0.0, 0, 0, self.reads == 0
-        with closing(self.dataset.chunks(self.random)) as chunks:
-            for number, raw in enumerate(chunks):
-                chunk = raw if self.prepare is None else self.prepare(raw)
-                if first and number == 0:
-                    self._begin(chunk)
-                if number == 0:
-                    self.cache.begin()
-                part = self.cache.meet(chunk)
-                if not first:
-                    loss += part.kernel.survey(self.offer, NOTHING, self.threads)[0]
-                company = self.cache.company(part, self.plan.company)
-                visited, awake, self.estimate = optimize([part, *company], self.plan.chunk_passes)
-                explored, active = explored + visited, active + awake
-                if self._whole and self.cache.overflows(part):
-                    self._seed_weights(part)
-                self.cache.keep(part)
-                del raw, chunk, part
+    def start_from(self, start: Start) -> None:
+        """Have the first read move nothing, but build v from these dual variables, and bound these weights."""
+        self._start, self._whole = start, False
+
+    def begin_read(self) -> None:
+        """Take note that a read of the data begins."""
+        self.loss, self.explored, self.active = 0.0, 0, 0
+        self._judging = self.reads > 0 or self._start is not None
+        if self.begun:
+            self.cache.begin()
+
+    def meet(self, chunk: Chunk) -> None:
+        """Meet the next chunk of a read, as it was prepared."""
+        if not self.begun:
+            self._begin(chunk)
+        part = self.cache.meet(chunk)
+        if self._judging:
+            self.loss += part.kernel.survey(self.offer, NOTHING, self.threads)[0]
+        if self._start is not None:
+            part.resume(self._start.of(part.problem, chunk))
+        else:
+            self._improve(part)
+        self.cache.keep(part)
+
+    def _improve(self, part: Part) -> None:
+        company = self.cache.company(part, self.plan.company)
+        visited, awake, self.estimate = optimize([part, *company], self.plan.chunk_passes)
+        self.explored, self.active = self.explored + visited, self.active + awake
+        if self._whole and self.cache.overflows(part):
+            self._seed_weights(part)
+
+    def end_read(self) -> None:
+        """Take note that all chunks have been met: bound the weights offered, and build v anew."""
         self.cache.end()
         self.reads += 1
-        self.visits += explored
-        if not first:
-            upper = self.frame.kernel.distance(self.offer) + loss
+        self.visits += self.explored
+        if self._judging:
+            upper = self.frame.kernel.distance(self.offer) + self.loss
             if upper < self.upper:
                 self.upper, self.w = upper, self.frame.layout.as_seen(self.offer)
         u, linear = self.cache.u.copy(), self.cache.linear
         for part in self.cache.parts.values():
             linear += part.kernel.deposit(EVERYBODY, u)
         scale = self.upper if np.isfinite(self.upper) else 0.0
-        self.lower = max(self.lower, self.frame.kernel.rebuild(u, linear, scale))
-        # where rounding makes them cross, it is at least as large as that: the lower bound gives way by as much
+        dual = self.frame.kernel.rebuild(u, linear, scale)
+        if self._start is not None and dual < self.frame.kernel.nothing():
+            self.cache.forget()
+            dual = self.frame.kernel.rebuild(np.zeros_like(u), 0.0, scale)
+        self._start = None
+        # where rounding makes the bounds cross, it is at least as large as that: the lower one gives way by as much
+        self.dual = min(dual, 2 * self.upper - dual)
+        self.lower = max(self.lower, self.dual)
         self.lower = min(self.lower, 2 * self.upper - self.lower)
-        seconds = time.perf_counter() - self.began
-        self.history.append(Record(self.reads, explored, active, self.lower, self.upper, self.estimate, seconds))
 
     def _begin(self, chunk: Chunk) -> None:
         self.frame = Frame(self.problem_of, chunk, self._seed, self._single)
@@ -177,7 +186,22 @@ class Run:
         self.lower = self.frame.kernel.nothing()
         self.stiffness = self.frame.stiffness(chunk)
         self.pull = Pull(self, _STIFF)
+        if self._start is not None and self._start.fits(self.frame.problem):
+            self._take(self._start.w)
+        elif self._start is not None:
+            self._start, self._whole, self._judging = None, True, False
         self.pull.begin(self.weights())
+
+    def _take(self, w: Array) -> None:
+        """Offer these weights, and have v be what makes them, until it is built."""
+        layout, mean = self.frame.layout, self.frame.layout.mean
+        low, high = (
+            end if bound is None else bound for bound, end in zip(layout.box, (-np.inf, np.inf), strict=True)
+        )
+        offer = np.clip(layout.as_kernel(w), low, high)
+        self.offer = offer.astype(np.float32).astype(np.float64) if self.frame.single else offer
+        u = self.offer if mean is None else self.offer - mean
+        self.frame.kernel.rebuild(u if layout.variance is None else u / layout.variance, 0.0, 0.0)
 
     def _seed_weights(self, part: Part) -> None:
         """Solve what has been seen, all of which is in memory: the weights are then near where they will be."""
@@ -247,23 +271,3 @@ class Run:
             loss, own = part.kernel.inspect(w, u, self.threads)
             upper, linear = upper + loss, linear + own
         return self.frame.kernel.rebuild(u, linear, max(upper, 0.0)), upper
-
-
-def pursue_chunks(run: Run, max_reads: int, watchers: Sequence[Watcher] = ()) -> str:
-    """Read until the gap is within the tolerance, or so many times; return how that ended."""
-    status = "max_iter"
-    try:
-        while status == "max_iter" and not run.converged and run.reads < max_reads:
-            for watcher in watchers:
-                watcher.begin()
-            run.read()
-            if any([watcher.tell(run) for watcher in watchers]):
-                status = "stopped"
-            if not run.converged:
-                run.settle()
-    except KeyboardInterrupt:
-        status = "interrupted"
-    finally:
-        for watcher in watchers:
-            watcher.close()
-    return "converged" if run.converged else status

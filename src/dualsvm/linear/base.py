@@ -85,17 +85,16 @@ class LinearSVM(CallbackSupportMixin, BaseEstimator):
             warn_not_converged(self.n_iter_, self.gap_, tol, stalled="max_iter" not in endings)
         return self
 
-    def _learn_chunks(self, learner: Learner, titles: Sequence[str] = ("",)) -> Self:
+    def _learn_chunks(self, learner: Learner, problems: int = 1) -> Self:
         """Solve the problems that a learner meets in chunks, and set the attributes."""
 
         def attributes(w: Array) -> dict[str, Any]:
-            known = _stacked([*learner.solved(), w])
-            return self._attributes(*learner.frame.seen(np.pad(known, [(0, learner.outputs - len(known)), (0, 0)])))
+            return self._attributes(*learner.frame.seen(w))
 
-        reads = as_passes(self.max_iter) if learner.passes is None else learner.passes
-        data = {"X": learner.dataset, "y": None}
-        callbacks = Callbacks(self, reads * len(titles), data, attributes)
-        learner.learn(list(titles), [callbacks] if callbacks.watching else [])
+        callbacks = Callbacks(self, learner.reads.most(self.max_iter), {"X": learner.dataset, "y": None}, attributes)
+        learner.learn(problems, [callbacks] if callbacks.watching else [])
+        if not all(run.begun for run in learner.runs.runs):  # interrupted before there was anything to learn from
+            raise KeyboardInterrupt
         self._forget()
         self.n_features_in_ = learner.width
         if (names := learner.dataset.feature_names) is not None:
@@ -103,17 +102,17 @@ class LinearSVM(CallbackSupportMixin, BaseEstimator):
         self.lower_bound_, self.upper_bound_ = learner.bounds()
         self.gap_ = relative_gap(self.lower_bound_, self.upper_bound_) if np.isfinite(self.upper_bound_) else np.inf
         self.converged_ = bool(self.gap_ <= as_tolerance(self.tol))
-        self.history_ = learner.history()
-        self.n_iter_ = sum(run.reads for run in learner.runs)
+        self.history_ = learner.runs.history
+        self.n_iter_ = learner.runs.reads
+        self._alpha, self._fingerprint = learner.alpha(), ""
         self.dual_coef_ = learner.coefficients()
-        self._count_support(learner.labels)
-        *_, last = learner.weights()
-        for name, value in attributes(last).items():
+        self._count_support(learner.labels())
+        for name, value in attributes(learner.weights()).items():
             setattr(self, name, value)
         callbacks.end()
-        if "interrupted" in learner.endings:
+        if learner.ending == "interrupted":
             raise FittedInterrupt
-        if not self.converged_ and "max_iter" in learner.endings and learner.passes is None:
+        if not self.converged_ and learner.ending == "max_iter" and not learner.reads.newest:
             warn_not_converged(self.n_iter_, self.gap_, as_tolerance(self.tol))
         return self
 

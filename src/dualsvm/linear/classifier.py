@@ -16,7 +16,7 @@ from ..data import Chunk, Dataset
 from ..prior import Prior
 from ..problem import Problem
 from .base import LinearSVM, learning
-from .chunks import Learner, alone, refuse
+from .chunks import Learner, Reads, alone, refuse
 from .terms import Terms
 
 _BAD_WEIGHT = "class_weight must not be negative, nor 0 for every class"
@@ -63,7 +63,7 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
     tol : float, default 1e-3
         Stop when ``(upper - lower) / |upper|`` of the certified bounds is at most this.
     max_iter : int, default 10000
-        Largest number of passes, with ``multi_class="ovr"`` of every class. From a `Dataset`, of reads.
+        Largest number of passes, with ``multi_class="ovr"`` of every class. From a `Dataset`, of reads of the data.
     cache_mb : float, default 256.0
         Rows that are kept in memory when learning from a `Dataset`, in millions of bytes, beside a few chunks.
     warm_start : bool, default False
@@ -92,9 +92,9 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
     converged_ : bool
         Whether `gap_` is within `tol`.
     n_iter_ : int
-        Number of passes, of all classes together.
+        Number of passes, of all classes together. From a `Dataset`, of reads: each serves all classes.
     history_ : list of Record
-        One record for every pass.
+        One record for every pass, or read.
     dual_coef_ : sparse array of shape (1, n_samples) or (n_classes, n_samples)
         What every example counts in the weights: without prior mean, variance and bounds, and but for the gap,
         ``coef_ = dual_coef_ @ X``.
@@ -174,6 +174,7 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
         margin: Any = None,
         *,
         passes: int | None = None,
+        max_passes: int | None = None,
         classes: Any = None,
     ) -> Self:
         """Fit the model.
@@ -192,6 +193,9 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
         passes : int, default None
             Read a `Dataset` so many times at most, and be content with what is learned by then. If the last weights
             have not been certified, `upper_bound_` and `gap_` are infinite. None: read until the gap is within `tol`.
+        max_passes : int, default None
+            Read a `Dataset` so many times at most, 2 or more, and end with the best weights that have been certified.
+            None: `max_iter` times.
         classes : array-like of shape (n_classes,), default None
             The classes of a `Dataset`, where they are known: else those that can be read only once cannot be learned
             from, and others that do not have all classes in one place are read once more.
@@ -201,8 +205,8 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
         self : SVMClassifier
         """
         if isinstance(X, Dataset):
-            return self._fit_chunks(X, [y, sample_weight, margin], passes, classes)
-        refuse(passes=passes, classes=classes)
+            return self._fit_chunks(X, [y, sample_weight, margin], Reads(passes, max_passes), classes)
+        refuse(passes=passes, max_passes=max_passes, classes=classes)
         X, y = self._more_of(X, y, onward=False)
         classes = _classes_of(y)
         codes = np.searchsorted(classes, y)
@@ -215,7 +219,7 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
         self.classes_ = classes
         return self._classify(X, y, codes, y, sample_weight, margin)
 
-    def _fit_chunks(self, dataset: Dataset, beside: list[Any], passes: int | None, classes: Any) -> Self:
+    def _fit_chunks(self, dataset: Dataset, beside: list[Any], reads: Reads, classes: Any) -> Self:
         alone(beside)
         targets: Array | None = None
         if classes is None:
@@ -229,6 +233,8 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
             raise ValueError(f"at least 2 classes are needed, got {known.tolist()}")
         if isinstance(self.class_weight, str) and targets is None:
             raise ValueError(f"class_weight={self.class_weight!r} needs the classes of all rows: leave classes out")
+        if not np.array_equal(known, getattr(self, "classes_", known)):
+            self._forget()  # dual variables of other classes are no start
         self.classes_ = known
         weight = self._class_weight(known if targets is None else targets)
         small = next(kind for kind in (np.int8, np.int16, np.int32) if len(known) <= np.iinfo(kind).max)
@@ -247,7 +253,7 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
             return self._statement(codes, self._cost_of(chunk, weight, codes), None)[2]
 
         titles, outputs, _ = self._statement(np.arange(len(known)), np.ones(len(known)), None)
-        return self._learn_chunks(Learner(self, dataset, outputs, state, prepare, passes), titles)
+        return self._learn_chunks(Learner(self, dataset, outputs, state, prepare, reads), len(titles))
 
     @learning
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, margin: Any = None) -> Self:

@@ -14,7 +14,7 @@ from ..data import Chunk, Dataset
 from ..prior import Prior
 from ..problem import Problem
 from .base import LinearSVM, learning
-from .chunks import Learner, alone, refuse
+from .chunks import Learner, Reads, alone, refuse
 from .terms import Terms
 
 _LOSSES = {"epsilon_insensitive": "hinge", "squared_epsilon_insensitive": "squared_hinge"}
@@ -102,7 +102,15 @@ class SVMRegressor(RegressorMixin, LinearSVM):
         self.verbose = verbose
 
     @learning
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, passes: int | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        passes: int | None = None,
+        max_passes: int | None = None,
+    ) -> Self:
         """Fit the model.
 
         Parameters
@@ -114,7 +122,7 @@ class SVMRegressor(RegressorMixin, LinearSVM):
             Targets.
         sample_weight : array-like of shape (n_samples,), default None
             Factors on C; an example of weight 2 counts as two examples.
-        passes : int, default None
+        passes, max_passes : int, default None
             Read a `Dataset` so many times at most, as `SVMClassifier.fit` does.
 
         Returns
@@ -122,11 +130,11 @@ class SVMRegressor(RegressorMixin, LinearSVM):
         self : SVMRegressor
         """
         if isinstance(X, Dataset):
-            return self._fit_chunks(X, [y, sample_weight], passes)
-        refuse(passes=passes)
+            return self._fit_chunks(X, [y, sample_weight], Reads(passes, max_passes))
+        refuse(passes=passes, max_passes=max_passes)
         return self._regress(X, y, sample_weight)
 
-    def _fit_chunks(self, dataset: Dataset, beside: list[Any], passes: int | None) -> Self:
+    def _fit_chunks(self, dataset: Dataset, beside: list[Any], reads: Reads) -> Self:
         alone(beside)
         own = self._own()
 
@@ -141,7 +149,7 @@ class SVMRegressor(RegressorMixin, LinearSVM):
             y, cost = np.asarray(chunk.y), self._cost_of(chunk)
             return lambda X, terms: [Problem.regression(X, y, cost=cost, **own, **terms.of(0))]
 
-        return self._learn_chunks(Learner(self, dataset, 1, state, prepare, passes))
+        return self._learn_chunks(Learner(self, dataset, 1, state, prepare, reads))
 
     def _own(self) -> dict[str, Any]:
         if not isinstance(self.loss, str) or self.loss not in _LOSSES:

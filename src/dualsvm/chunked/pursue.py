@@ -1,0 +1,145 @@
+"""Reads that serve several problems over the same rows, until each of them has its certificate."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ExitStack, closing
+from functools import partial
+
+import numpy as np
+
+from ..checks import Array
+from ..data import Chunk, Dataset
+from ..progress import Watcher
+from ..solution import Record, relative_gap
+from .run import Run
+
+
+class Runs:
+    """Problems over the same rows, side by side: a read of the data serves all that are not done yet.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        What to read.
+    runs : sequence of Run
+        One for every problem. Of those that are done, rows are let go.
+    limit : float
+        Bytes that rows may take in memory, which the problems share.
+    threads : int, default 1
+        Number of problems that work at the same time.
+    prepare : callable, default None
+        Makes of a chunk what the problems, and what is kept, speak of: classes as small integers, say.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        runs: Sequence[Run],
+        limit: float,
+        threads: int = 1,
+        prepare: Callable[[Chunk], Chunk] | None = None,
+    ) -> None:
+        self.dataset, self.runs, self.limit, self.prepare = dataset, list(runs), limit, prepare
+        self.threads = min(threads, len(self.runs))
+        self.reads = 0
+        self.history: list[Record] = []
+        self._began = time.perf_counter()
+        self._pool: ThreadPoolExecutor | None = None
+
+    @property
+    def lower(self) -> float:
+        """The sum of the lower bounds."""
+        return sum(run.lower for run in self.runs)
+
+    @property
+    def upper(self) -> float:
+        """The sum of the upper bounds."""
+        return sum(run.upper for run in self.runs)
+
+    @property
+    def gap(self) -> float:
+        """Relative gap between the bounds."""
+        return relative_gap(self.lower, self.upper) if np.isfinite(self.upper) else np.inf
+
+    @property
+    def left(self) -> list[Run]:
+        """The problems that are not done yet."""
+        return [run for run in self.runs if not run.converged]
+
+    @property
+    def certified(self) -> bool:
+        """Whether all problems have weights whose upper bound is known."""
+        return bool(np.isfinite(self.upper))
+
+    @property
+    def record(self) -> Record:
+        """The record of the last read."""
+        return self.history[-1]
+
+    def weights(self) -> Array:
+        """Return the best weights known, certified or not: a line for every output."""
+        return np.vstack([np.atleast_2d(run.weights()) for run in self.runs])
+
+    def read(self) -> None:
+        """Read the data once."""
+        left = self.left
+        for run in left:
+            run.share(self.limit / len(left))
+            run.begin_read()
+        with closing(self.dataset.chunks(self.runs[0].random)) as chunks:
+            for raw in chunks:
+                chunk = raw if self.prepare is None else self.prepare(raw)
+                self._each(left, partial(Run.meet, chunk=chunk))
+                del raw, chunk
+        self._each(left, Run.end_read)
+        for run in left:
+            if run.converged:
+                run.cache.let_go()
+        self.reads += 1
+        explored, active = sum(run.explored for run in left), sum(run.active for run in left)
+        estimate, seconds = max(run.estimate for run in left), time.perf_counter() - self._began
+        self.history.append(Record(self.reads, explored, active, self.lower, self.upper, estimate, seconds))
+
+    def settle(self) -> None:
+        """Solve what is in memory of the problems that are not done yet."""
+        self._each(self.left, Run.settle)
+
+    def _each(self, runs: list[Run], act: Callable[[Run], None]) -> None:
+        if self._pool is None or len(runs) == 1:
+            for run in runs:
+                act(run)
+            return
+        acts = [self._pool.submit(act, run) for run in runs]
+        try:
+            for one in acts:
+                one.result()
+        finally:  # after Ctrl-C, too, nobody is left halfway
+            wait(acts)
+
+    def pursue(self, max_reads: int, watchers: Sequence[Watcher] = (), last: bool = False) -> str:
+        """Read until every gap is within the tolerance, or so many times; return how that ended.
+
+        `last`: whether to go on solving what is in memory after the last read, though no read will bound the weights.
+        """
+        status = "max_iter"
+        with ExitStack() as stack:
+            for watcher in watchers:
+                stack.callback(watcher.close)
+            if self.threads > 1:
+                self._pool = stack.enter_context(ThreadPoolExecutor(self.threads))
+            try:
+                while status == "max_iter" and self.left and self.reads < max_reads:
+                    for watcher in watchers:
+                        watcher.begin()
+                    self.read()
+                    if any([watcher.tell(self) for watcher in watchers]):
+                        status = "stopped"
+                    if self.left and (last or self.reads < max_reads):
+                        self.settle()
+            except KeyboardInterrupt:
+                status = "interrupted"
+        self._pool = None
+        return status if self.left else "converged"
