@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
 import warnings
 from collections.abc import Sequence
@@ -56,6 +57,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         warnings.simplefilter("default")
         warnings.showwarning = _warn
         try:
+            if argv is None:  # whoever is told to end ends as with Ctrl-C
+                signal.signal(signal.SIGTERM, signal.default_int_handler)
             arguments = parse(sys.argv[1:] if argv is None else argv)
             code = int(import_module(f".{arguments.command}", __name__).run(arguments))
             sys.stdout.flush()

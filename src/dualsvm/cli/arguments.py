@@ -34,7 +34,9 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     words = list(argv)
     if words[:1] == ["train"]:
         words = _class_weights(words)
-    arguments = parser.parse_args(words)
+    arguments, unknown = parser.parse_known_args(words)
+    if unknown:
+        arguments.parser.error(f"unrecognized arguments: {' '.join(unknown)}; see dualsvm {arguments.command} --help")
     if arguments.command == "train":
         _settle(arguments, arguments.parser.error)
     return arguments
@@ -228,7 +230,8 @@ def _train(command: Any) -> None:
     group.add_argument("--multi-class", choices=["crammer_singer", "ovr"], help="default: crammer_singer")
     group.add_argument(
         "--class-weight", action="append", metavar="LABEL=W",
-        help="factor on C of a class, or 'balanced'; -w1 5 is --class-weight 1=5",
+        help="factor on C of all rows of a class, or 'balanced'; -w1 5 is --class-weight 1=5. (With one-vs-rest, "
+        "LIBLINEAR weighs them only where they are told from the rest)",
     )  # fmt: skip
     group.add_argument("--slack", choices=["pair", "query"], help="rank: a slack for each pair or query (pair)")
     group.add_argument("--lower", type=float, metavar="W", help="no weight of a feature below this")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from argparse import Namespace
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ def run(arguments: Namespace) -> int:
         lines = _model(fitted(a.data))
     else:
         more: dict[str, Any] = {"verify": True} if a.verify else {}
-        with opened(a, Screen(a.quiet), **more) as dataset:
+        with opened(a, Screen(a.quiet), again=True, **more) as dataset:
             lines = _data(dataset, a.data)
     print("\n".join(lines))
     return 0
@@ -64,7 +65,8 @@ def _same(value: Any, default: Any) -> bool:
 
 
 def _data(dataset: Dataset, path: str) -> list[str]:
-    first = next(iter(dataset))
+    with closing(dataset.chunks()) as chunks:
+        first = next(chunks)
     y = None if first.y is None else dataset.targets()
     if dataset.n_rows is None:
         for _ in dataset:

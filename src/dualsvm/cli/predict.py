@@ -41,7 +41,7 @@ def run(arguments: Namespace) -> int:
             scores = model.decision_function(X) if isinstance(model, SVMClassifier) else model.predict(X)
             predicted = _decided(model, scores)
             out.write(_lines(scores) if a.scores else _labels(model, predicted))
-            if chunk.y is not None and (chunk.y.dtype.kind != "U") == (predicted.dtype.kind != "U"):
+            if chunk.y is not None and (chunk.y.dtype.kind in "biuf") == (predicted.dtype.kind in "biuf"):
                 targets = True
                 tally.add(model, X, chunk.y, chunk.qid, predicted)
             del chunk, X

@@ -69,7 +69,7 @@ class Screen(io.TextIOBase):
             return
         self._next = now + (_SOON if self.live else _LATER)
         if self.live:
-            self._show(f"{self._line}  {text}" if self._line else text)
+            self._show(f"{text}  {self._line}")
         else:
             print(text, file=sys.stderr, flush=True)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..data import Dataset, open_dataset
 from ..data.chunk import csr
-from ..data.svmlight import Text
+from ..data.store import is_store
 from ..linear import SVMClassifier, SVMRanker, SVMRegressor
 from ..load import load
 from .screen import Screen, Watched
@@ -35,7 +35,7 @@ def opened(
     options |= {"n_features": a.n_features, "index_base": a.index_base, "bad_lines": a.bad_lines}
     options |= {"dtype": a.dtype, "n_jobs": a.threads} | more
     with _source(a.data) as source:
-        if text and (not isinstance(source, str) or isinstance(open_dataset(source)._passes.source, Text)):
+        if text and _form(a.data) == "text":
             options |= {name: value for name, value in text.items() if options[name] in (None, "auto")}
         dataset = open_dataset(source, **options)
         if dataset.reiterable or not again:
@@ -59,6 +59,19 @@ def _source(path: str) -> Any:
     return nullcontext(path)
 
 
+def _form(path: str) -> str:
+    """Return what a source is: "text", "columns" that have names, or "numbers" that have none."""
+    place = Path(path)
+    if place.is_dir():
+        return "numbers" if is_store(place) else "columns"
+    if not place.is_file():
+        return "text"
+    with open(place, "rb") as file:
+        beginning = file.read(6)
+    columns, numbers = beginning.startswith((b"PAR1", b"ARROW1")), beginning == b"\x93NUMPY"
+    return "columns" if columns else "numbers" if numbers else "text"
+
+
 def fitted(path: str) -> Any:
     """Return the model in a file."""
     model = load(path)
@@ -77,19 +90,9 @@ def text_of(model: Any) -> dict[str, Any]:
 def columns(model: Any, arguments: Namespace, path: str) -> dict[str, Any]:
     """Return which columns of Arrow data a model speaks of, if DATA is that."""
     names = getattr(model, "feature_names_in_", None)
-    if names is None or arguments.features is not None or path == "-" or not _named(Path(path)):
+    if names is None or arguments.features is not None or _form(path) != "columns":
         return {}
     return {"features": names.tolist()}
-
-
-def _named(path: Path) -> bool:
-    """Whether the columns of a source can be chosen by name."""
-    if path.is_dir():
-        return not (path / "meta.json").is_file()
-    if not path.is_file():
-        return False
-    with open(path, "rb") as file:
-        return file.read(6).startswith((b"PAR1", b"ARROW1"))
 
 
 def aligned(X: Any, width: int) -> Any:

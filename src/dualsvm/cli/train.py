@@ -43,6 +43,8 @@ def _train(model: Any, dataset: Dataset, a: Namespace, screen: Screen) -> int:
     except ValueError as error:
         if a.task == "classify" and "continuous" in str(error):
             raise ValueError(f"the targets are no classes; for regression give --task regress ({error})") from error
+        if "class_weight" in str(error):
+            raise ValueError(f"--class-weight (-wi) must name classes that there are ({error})") from error
         raise
     seconds = time.perf_counter() - began
     if dataset.index_base is not None:
