@@ -305,34 +305,53 @@ def feasible(problem: Problem, alpha: Array) -> Array:
 
 def dual(problem: Problem, alpha: Array) -> float:
     """Return the dual at feasible dual variables: a lower bound on the optimum."""
-    u = problem.mapping.combine(problem.view, alpha)
+    return linear_part(problem, alpha) + conjugate(problem, problem.mapping.combine(problem.view, alpha))
+
+
+def linear_part(problem: Problem, alpha: Array) -> float:
+    """Return what feasible dual variables add to the dual by themselves."""
     value = problem.mapping.linear(alpha)
     if problem.loss == "squared_hinge":
         paying = problem.cost > 0
         mass = problem.mapping.mass(alpha)[paying]
         value -= float((mass * (mass / (4 * problem.cost[paying]))).sum())
+    return value
+
+
+def conjugate(problem: Problem, u: Array) -> float:
+    """Return what they add through ``u = sum alpha x``: the minimum over w of what prior and bounds ask, less w.u."""
     m = _or(problem.mean, 0.0, u)
     if problem.covariance is not None:
-        return value - float((m * u).sum()) - 0.5 * float((u * (u @ problem.covariance)).sum())
+        return -float((m * u).sum()) - 0.5 * float((u * (u @ problem.covariance)).sum())
     s = _or(problem.variance, 1.0, u)
     free = m + s * u
     w = np.clip(free, _or(problem.lower, -np.inf, u), _or(problem.upper, np.inf, u))
     # inside the box the minimum over w does not need w, which may round
-    return value + float(np.where(w == free, -u * (m + 0.5 * s * u), 0.5 * (w - m) ** 2 / s - w * u).sum())
+    return float(np.where(w == free, -u * (m + 0.5 * s * u), 0.5 * (w - m) ** 2 / s - w * u).sum())
 
 
 def primal(problem: Problem, w: Array) -> float:
     """Return the objective at w: an upper bound on the optimum; inf outside the bounds on the weights."""
+    away = distance(problem, w)
+    return losses(problem, w) + away if np.isfinite(away) else np.inf
+
+
+def losses(problem: Problem, w: Array) -> float:
+    """Return what the examples pay at w."""
+    slack = np.maximum(problem.mapping.violations(problem.view, w), 0.0)
+    return float((problem.cost * (slack**2 if problem.loss == "squared_hinge" else slack)).sum())
+
+
+def distance(problem: Problem, w: Array) -> float:
+    """Return what w pays to the prior; inf outside the bounds on the weights."""
     if (w < _or(problem.lower, -np.inf, w)).any() or (w > _or(problem.upper, np.inf, w)).any():
         return np.inf
-    slack = np.maximum(problem.mapping.violations(problem.view, w), 0.0)
-    losses = problem.cost * (slack**2 if problem.loss == "squared_hinge" else slack)
     away = w - _or(problem.mean, 0.0, w)
     if problem.covariance is not None:
         scaled = cho_solve(cho_factor(problem.covariance, lower=True), away.T).T
     else:
         scaled = away / _or(problem.variance, 1.0, w)
-    return float(losses.sum()) + 0.5 * float((away * scaled).sum())
+    return 0.5 * float((away * scaled).sum())
 
 
 def _or(value: Any, default: float, like: Array) -> Array:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Callable, Mapping
+import zipfile
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,14 +18,27 @@ from .checks import Array
 Restored = TypeVar("Restored")
 
 
-def write(path: str | os.PathLike[str], form: str, meta: dict[str, Any], arrays: Mapping[str, Array]) -> None:
-    """Write a file, which replaces an older one only when it is complete."""
+def write(
+    path: str | os.PathLike[str],
+    form: str,
+    meta: dict[str, Any],
+    arrays: Mapping[str, Array] | Iterable[tuple[str, Array]],
+    packed: bool = True,
+) -> None:
+    """Write a file, which replaces an older one only when it is complete; arrays may be made one by one, as pairs."""
     target = Path(os.path.realpath(path))
     draft = target.with_name(f".{secrets.token_hex(8)}")
     text = np.array(json.dumps({"format": form} | meta))
+    pairs = arrays.items() if isinstance(arrays, Mapping) else arrays
+    how = zipfile.ZIP_DEFLATED if packed else zipfile.ZIP_STORED
     try:
         with open(draft, "xb") as file:
-            np.savez_compressed(file, allow_pickle=False, meta=text, **arrays)
+            with zipfile.ZipFile(file, "w", how) as archive:
+                for name, array in chain([("meta", text)], pairs):
+                    with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                        np.lib.format.write_array(entry, np.asarray(array), allow_pickle=False)
+            file.flush()
+            os.fsync(file.fileno())
         os.replace(draft, target)
     except BaseException:
         draft.unlink(missing_ok=True)

@@ -8,6 +8,7 @@ passes over it raise the dual, and after the last chunk passes over the rows in 
 
 from .pursue import Runs
 from .run import Plan, Run
+from .snapshot import Keeper
 from .start import Start
 
-__all__ = ["Plan", "Run", "Runs", "Start"]
+__all__ = ["Keeper", "Plan", "Run", "Runs", "Start"]

@@ -6,7 +6,9 @@ import numpy as np
 
 from ..checks import Array
 from ..data import Chunk
-from .part import Frame, Part
+from .part import EVERYBODY, Frame, Part
+
+Packed = tuple[Array, Array | None]  # values and, where there are several a row, places
 
 _FULL = 0.95  # of the limit that is handed out
 _ROOM = 0.85  # of the limit that is left in use when it has been exceeded
@@ -29,7 +31,7 @@ class Cache:
         self.starts: dict[int, int] = {}
         self.lengths: dict[int, int] = {}
         self.labels: dict[int, Array] = {}  # classes of the examples, where they have any
-        self._duals: dict[int, tuple[Array, Array | None]] = {}  # values and, where there are several a row, places
+        self._duals: dict[int, Packed] = {}
         self._witnesses: dict[int, tuple[Part, float]] = {}
         self.begin()
 
@@ -125,11 +127,35 @@ class Cache:
             self._replace(index, part, keep)
 
     def _remember(self, index: int, alpha: Array) -> None:
-        if alpha.ndim == 1:
-            self._duals[index] = alpha, None
-        else:
-            at = np.flatnonzero(alpha)
-            self._duals[index] = alpha.reshape(-1)[at], at.astype(np.uint32 if alpha.size < 2**32 else np.int64)
+        self._duals[index] = packed(alpha)
+
+    def packed(self, index: int) -> Packed:
+        """Return the dual variables of a chunk as they are kept: values, and their places, where most are 0."""
+        return self._duals[index] if index in self._duals and index not in self.parts else packed(self.alpha(index))
+
+    def met(self) -> tuple[Array, float]:
+        """Return what all dual variables make that have been met since `begin`, be they in memory or not."""
+        u, linear = self.u.copy(), self.linear
+        for index, part in self.parts.items():
+            if index in self._met:
+                linear += part.kernel.deposit(EVERYBODY, u)
+        return u, linear
+
+    def sample(self) -> Array:
+        """Return what `end` is to learn from, as a table."""
+        return np.array([[*ranks, size] for ranks, size in self._sample]).reshape(-1, _SAMPLE + 1)
+
+    def recall(self, duals: dict[int, tuple[int, int, Packed]], labels: dict[int, Array]) -> None:
+        """Take the dual variables of chunks, given with where these begin and how many rows they have."""
+        for index, (start, length, packed) in duals.items():
+            self.starts[index], self.lengths[index], self._duals[index] = start, length, packed
+            self.alpha(index)  # an error, if they do not fit
+        self.labels = dict(labels)
+
+    def go_on(self, met: set[int], u: Array, linear: float, sample: Array) -> None:
+        """Go on with a read in which some chunks have been met."""
+        self._met, self.u, self.linear = set(met), u, linear
+        self._sample = [(line[:-1], float(line[-1])) for line in sample]
 
     def end(self) -> None:
         """Take note that a read has ended, and learn from it whom to keep in the next."""
@@ -153,6 +179,14 @@ class Cache:
         """Estimate by how much the losses at w of all rows that are not in memory exceed their part of u."""
         found = (part.kernel.survey(w, np.empty(0), 1)[1] * each for part, each in self._witnesses.values())
         return float(sum(found))
+
+
+def packed(alpha: Array) -> Packed:
+    """Return dual variables as they are kept."""
+    if alpha.ndim == 1:
+        return alpha, None
+    at = np.flatnonzero(alpha)
+    return alpha.reshape(-1)[at], at.astype(np.uint32 if alpha.size < 2**32 else np.int64)
 
 
 def _rank_at(ranks: Array, sizes: Array, room: float) -> float:

@@ -38,7 +38,8 @@ class Frame:
         self, problem_of: Callable[[Chunk], Problem], chunk: Chunk, seed: int, single_precision: bool
     ) -> None:
         self.problem_of = problem_of
-        self._one = problem_of(rows_of(chunk, np.arange(1)))
+        self.first = rows_of(chunk, np.arange(1))
+        self._one = problem_of(self.first)
         self.layout = Layout(self._one)
         self._row = self.layout.rows(self._one)
         self.single = single = single_precision and chunk.X.dtype == np.float32 and self._one.covariance is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing
 from functools import partial
@@ -15,6 +15,7 @@ from ..data import Chunk, Dataset
 from ..progress import Watcher
 from ..solution import Record, relative_gap
 from .run import Run
+from .snapshot import Keeper
 
 
 class Runs:
@@ -31,7 +32,8 @@ class Runs:
     threads : int, default 1
         Number of problems that work at the same time.
     prepare : callable, default None
-        Makes of a chunk what the problems, and what is kept, speak of: classes as small integers, say.
+        Makes of a chunk what the problems, and what is kept, speak of: classes as small integers, say. None: there is
+        nothing in it to learn from.
     """
 
     def __init__(
@@ -40,13 +42,16 @@ class Runs:
         runs: Sequence[Run],
         limit: float,
         threads: int = 1,
-        prepare: Callable[[Chunk], Chunk] | None = None,
+        prepare: Callable[[Chunk], Chunk | None] | None = None,
     ) -> None:
         self.dataset, self.runs, self.limit, self.prepare = dataset, list(runs), limit, prepare
         self.threads = min(threads, len(self.runs))
+        self.keeper: Keeper | None = None  # who writes all of this to a file, now and then
         self.reads = 0
+        self.met: set[int] = set()  # chunks that the present read has met
+        self.torn = False  # whether some problem stopped halfway, in the midst of a chunk
         self.history: list[Record] = []
-        self._began = time.perf_counter()
+        self.began = time.perf_counter()
         self._pool: ThreadPoolExecutor | None = None
 
     @property
@@ -75,6 +80,11 @@ class Runs:
         return bool(np.isfinite(self.upper))
 
     @property
+    def seconds(self) -> float:
+        """Time since all of this began."""
+        return time.perf_counter() - self.began
+
+    @property
     def record(self) -> Record:
         """The record of the last read."""
         return self.history[-1]
@@ -84,40 +94,69 @@ class Runs:
         return np.vstack([np.atleast_2d(run.weights()) for run in self.runs])
 
     def read(self) -> None:
-        """Read the data once."""
+        """Read the data once, or go on with a read that a checkpoint knows of."""
         left = self.left
         for run in left:
             run.share(self.limit / len(left))
-            run.begin_read()
-        with closing(self.dataset.chunks(self.runs[0].random)) as chunks:
+            if not self.met:
+                run.begin_read()
+        with closing(self._chunks()) as chunks:
             for raw in chunks:
-                chunk = raw if self.prepare is None else self.prepare(raw)
-                self._each(left, partial(Run.meet, chunk=chunk))
-                del raw, chunk
+                if raw.index in self.met:
+                    continue
+                if self.keeper is not None and self.met and self.keeper.due:
+                    self.keeper.write(self)
+                self._meet(raw, left)
+                del raw
+        if not all(run.begun for run in left):
+            raise ValueError(
+                f"{self.dataset.name} holds nothing to learn from: no chunk has an example, such as two rows of one "
+                "query with different relevance"
+            )
         self._each(left, Run.end_read)
+        self.met.clear()
         for run in left:
             if run.converged:
                 run.cache.let_go()
         self.reads += 1
         explored, active = sum(run.explored for run in left), sum(run.active for run in left)
-        estimate, seconds = max(run.estimate for run in left), time.perf_counter() - self._began
+        estimate, seconds = max(run.estimate for run in left), self.seconds
         self.history.append(Record(self.reads, explored, active, self.lower, self.upper, estimate, seconds))
+
+    def _chunks(self) -> Generator[Chunk, None, None]:
+        """Return the chunks to read: in random order, those that are left of a read, or all in their order."""
+        n = self.dataset.n_chunks
+        if self.met:
+            rest = [k for k in range(n or 0) if k not in self.met] if self.dataset.seekable else None
+            return self.dataset.chunks(rest)
+        # dual variables to start from come in the order of the rows
+        return self.dataset.chunks(None if any(run.starting for run in self.left) else self.runs[0].random)
+
+    def _meet(self, raw: Chunk, left: list[Run]) -> None:
+        if self.keeper is not None:
+            self.keeper.look_at(raw)
+        chunk = raw if self.prepare is None else self.prepare(raw)
+        if chunk is not None:
+            self._each(left, partial(Run.meet, chunk=chunk))
+        self.met.add(raw.index)
 
     def settle(self) -> None:
         """Solve what is in memory of the problems that are not done yet."""
         self._each(self.left, Run.settle)
 
     def _each(self, runs: list[Run], act: Callable[[Run], None]) -> None:
+        self.torn = True
         if self._pool is None or len(runs) == 1:
             for run in runs:
                 act(run)
-            return
-        acts = [self._pool.submit(act, run) for run in runs]
-        try:
-            for one in acts:
-                one.result()
-        finally:  # after Ctrl-C, too, nobody is left halfway
-            wait(acts)
+        else:
+            acts = [self._pool.submit(act, run) for run in runs]
+            try:
+                for one in acts:
+                    one.result()
+            finally:  # after Ctrl-C, too, nobody is still at work
+                wait(acts)
+        self.torn = False
 
     def pursue(self, max_reads: int, watchers: Sequence[Watcher] = (), last: bool = False) -> str:
         """Read until every gap is within the tolerance, or so many times; return how that ended.
@@ -139,7 +178,12 @@ class Runs:
                         status = "stopped"
                     if self.left and (last or self.reads < max_reads):
                         self.settle()
+                    if self.keeper is not None and self.keeper.due:
+                        self.keeper.write(self)
             except KeyboardInterrupt:
                 status = "interrupted"
+            finally:
+                if self.keeper is not None:
+                    self.keeper.write(self)
         self._pool = None
         return status if self.left else "converged"

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -20,11 +21,15 @@ from ..data import Chunk, Dataset
 from ..problem import Problem
 from ..pull import Pull
 from ..solution import relative_gap
-from .cache import Cache
+from .cache import Cache, Packed, packed
 from .part import EVERYBODY, NOTHING, Frame, Part, optimize
 from .start import Start
 
 _ALL = 10**9  # passes
+_FACTS = (
+    *("lower", "upper", "dual", "estimate", "loss", "explored", "active", "reads", "visits", "stiffness", "distance"),
+    *("_judging", "_whole"),
+)
 _STIFF = 1.0  # plain passes do well up to this stiffness; less than in memory, as those over a chunk see little else
 
 
@@ -87,8 +92,10 @@ class Run:
         self.reads = self.visits = 0
         self.loss, self.explored, self.active = 0.0, 0, 0  # what the present read has added up
         self.estimate = np.inf
+        self._judging = False  # whether the present read bounds the weights offered
         self._whole = True  # whether all rows that have been seen are in memory
         self._start: Start | None = None
+        self._part: Part | None = None  # what is being met
         # what a pull asks for
         self.stiffness, self.distance, self.plain_passes = 0.0, 0.0, np.inf
 
@@ -111,6 +118,11 @@ class Run:
     def begun(self) -> bool:
         """Whether a chunk has been met."""
         return hasattr(self, "frame")
+
+    @property
+    def starting(self) -> bool:
+        """Whether dual variables to start from have not been met with their rows yet."""
+        return self._start is not None
 
     def weights(self) -> Array:
         """Return the best weights known, certified or not, as the user sees them."""
@@ -141,14 +153,15 @@ class Run:
         """Meet the next chunk of a read, as it was prepared."""
         if not self.begun:
             self._begin(chunk)
-        part = self.cache.meet(chunk)
+        self._part = part = self.cache.meet(chunk)
         if self._judging:
             self.loss += part.kernel.survey(self.offer, NOTHING, self.threads)[0]
         if self._start is not None:
-            part.resume(self._start.of(part.problem, chunk))
+            part.resume(self._start.take(part.problem))
         else:
             self._improve(part)
         self.cache.keep(part)
+        self._part = None
 
     def _improve(self, part: Part) -> None:
         company = self.cache.company(part, self.plan.company)
@@ -179,6 +192,40 @@ class Run:
         self.dual = min(dual, 2 * self.upper - dual)
         self.lower = max(self.lower, self.dual)
         self.lower = min(self.lower, 2 * self.upper - self.lower)
+
+    def told(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Return all that is known but for dual variables, for a file: numbers, and arrays."""
+        facts = {name: getattr(self, name) for name in _FACTS}
+        facts |= {"bar": self.cache.bar, "total": self.cache.total, "kappa": self.pull.kappa}
+        u = np.empty(self.frame.kernel.n_weights)
+        u_met, facts["linear_met"] = self.cache.met()
+        facts["linear"] = self.frame.kernel.counted(u)
+        facts["random"] = self.random.bit_generator.state
+        arrays = {"offer": self.offer, "u": u, "u_met": u_met, "sample": self.cache.sample()}
+        known = {"w": self.w, "last": self.pull.last}
+        return facts, arrays | {name: value for name, value in known.items() if value is not None}
+
+    def packed(self, index: int) -> Packed:
+        """Return the dual variables of a chunk, for a file."""
+        if self._part is not None and self._part.chunk.index == index:
+            return packed(self._part.alpha())
+        return self.cache.packed(index)
+
+    def recall(self, first: Chunk, facts: dict[str, Any], arrays: dict[str, Array]) -> None:
+        """Take what was told, but for dual variables; `first`: some row, as it was prepared."""
+        self._begin(first)
+        for name in _FACTS:
+            setattr(self, name, facts[name])
+        self._whole &= self.reads == 0  # no row is in memory any more
+        self.random.bit_generator.state = facts["random"]
+        self.cache.bar, self.cache.total = facts["bar"], facts["total"]
+        self.offer, self.w = arrays["offer"], arrays.get("w")
+        self.pull.kappa = facts["kappa"]
+        self.draw(self.weights(), 0.0)
+        self.pull.begin(arrays.get("last", self.weights()))
+        scale = self.upper if np.isfinite(self.upper) else 0.0
+        self.frame.kernel.rebuild(arrays["u"], facts["linear"], scale)
+        self.frame.kernel.restart()
 
     def _begin(self, chunk: Chunk) -> None:
         self.frame = Frame(self.problem_of, chunk, self._seed, self._single)

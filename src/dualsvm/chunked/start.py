@@ -8,25 +8,27 @@ from typing import Any
 import numpy as np
 
 from ..checks import Array
-from ..data import Chunk
 from ..problem import Problem
 from ..solution import feasible
 
 
-@dataclass(frozen=True)
+@dataclass
 class Start:
     """Dual variables and weights, as a fit over rows in the same order left them; costs and all else may differ.
 
     Attributes
     ----------
     alpha : CSC array of shape (lines, rows)
-        Dual variables, those of a row in a column.
+        Dual variables, those of a row in a column, in the order of the rows.
     w : array
         Weights, as the user sees them.
+    at : int
+        How many columns have been taken.
     """
 
     alpha: Any
     w: Array
+    at: int = 0
 
     def fits(self, problem: Problem) -> bool:
         """Whether this is a start of a problem, which may be that of a chunk."""
@@ -34,9 +36,11 @@ class Start:
             problem.alpha_shape[1:], dtype=int
         )
 
-    def of(self, problem: Problem, chunk: Chunk) -> Array:
-        """Return dual variables of the problem of a chunk: those of its rows, clipped; 0 where there are none."""
-        known = self.alpha[:, chunk.start : chunk.stop].toarray().T
-        alpha = np.zeros((len(chunk), self.alpha.shape[0]))
+    def take(self, problem: Problem) -> Array:
+        """Return dual variables of the problem of the next rows: their own, clipped; 0 where there are none."""
+        n, lines = problem.alpha_shape[0], self.alpha.shape[0]
+        known = self.alpha[:, self.at : self.at + n].toarray().T
+        self.at += n
+        alpha = np.zeros((n, lines))
         alpha[: len(known)] = known
         return feasible(problem, alpha.reshape(problem.alpha_shape))

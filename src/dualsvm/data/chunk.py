@@ -87,13 +87,18 @@ class Part:
 
     def print(self) -> tuple[int, int]:
         """Return a short number that tells these rows from others, most likely."""
-        X = self.X.data if sp.issparse(self.X) else self.X.reshape(-1)
-        some = np.ascontiguousarray(X[:: max(1, X.size // _SAMPLE)])
-        code = zlib.crc32(some.view(np.uint8).data)
-        for rest in (self.y, self.weight, self.qid):
-            if rest is not None:
-                code = zlib.crc32(np.ascontiguousarray(rest).view(np.uint8).data, code)
-        return len(self), code
+        return print_of(self)
+
+
+def print_of(rows: Part | Chunk) -> tuple[int, int]:
+    """Return a short number that tells rows from others, most likely."""
+    X = rows.X.data if sp.issparse(rows.X) else rows.X.reshape(-1)
+    some = np.ascontiguousarray(X[:: max(1, X.size // _SAMPLE)])
+    code = zlib.crc32(some.view(np.uint8).data)
+    for rest in (rows.y, rows.weight, rows.qid):
+        if rest is not None:
+            code = zlib.crc32(np.ascontiguousarray(rest).view(np.uint8).data, code)
+    return len(rows), code
 
 
 def csr(values: Array, indices: Array, indptr: Array, width: int) -> Any:

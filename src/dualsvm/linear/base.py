@@ -20,11 +20,12 @@ from ..data import Chunk
 from ..problem import Problem
 from ..progress import Halt, Watcher, printers
 from ..proximal import pursue_wide
-from ..solution import Record, Solution, relative_gap
+from ..solution import Solution, relative_gap
 from ..solve import as_passes, as_seed, as_threads, as_tolerance, pursue, warn_not_converged
 from .callbacks import Callbacks, CallbackSupportMixin, with_callbacks
 from .chunks import Learner
 from .encoding import decode, encode
+from .report import joined, sparse, stacked
 from .terms import Frame, Terms, Wide, far_centre, make_terms, mean_square
 
 FLOATS = [np.float64, np.float32]
@@ -61,7 +62,7 @@ class LinearSVM(CallbackSupportMixin, BaseEstimator):
         done: list[Array] = []  # weights of the problems solved so far, of which a callback sees the next
 
         def attributes(w: Array) -> dict[str, Any]:
-            known = _stacked([*done, w])
+            known = stacked([*done, w])
             return self._attributes(*frame.seen(np.pad(known, [(0, outputs - len(known)), (0, 0)])))
 
         callbacks = Callbacks(self, max_iter * len(problems), data, attributes)
@@ -71,11 +72,11 @@ class LinearSVM(CallbackSupportMixin, BaseEstimator):
 
         self._forget()
         if not onward:
-            self._alpha = _sparse([s.alpha for s in solutions])
+            self._alpha = sparse([s.alpha for s in solutions])
             self._fingerprint = solutions[0].fingerprint
         self._report(problems, solutions, codes)
         done.clear()
-        for name, value in attributes(_stacked([s.w for s in solutions])).items():
+        for name, value in attributes(stacked([s.w for s in solutions])).items():
             setattr(self, name, value)
         callbacks.end()
         endings = {solution.status for solution in solutions}
@@ -85,16 +86,14 @@ class LinearSVM(CallbackSupportMixin, BaseEstimator):
             warn_not_converged(self.n_iter_, self.gap_, tol, stalled="max_iter" not in endings)
         return self
 
-    def _learn_chunks(self, learner: Learner, problems: int = 1) -> Self:
+    def _learn_chunks(self, learner: Learner) -> Self:
         """Solve the problems that a learner meets in chunks, and set the attributes."""
 
         def attributes(w: Array) -> dict[str, Any]:
             return self._attributes(*learner.frame.seen(w))
 
         callbacks = Callbacks(self, learner.reads.most(self.max_iter), {"X": learner.dataset, "y": None}, attributes)
-        learner.learn(problems, [callbacks] if callbacks.watching else [])
-        if not all(run.begun for run in learner.runs.runs):  # interrupted before there was anything to learn from
-            raise KeyboardInterrupt
+        learner.learn([callbacks] if callbacks.watching else [])
         self._forget()
         self.n_features_in_ = learner.width
         if (names := learner.dataset.feature_names) is not None:
@@ -186,12 +185,12 @@ class LinearSVM(CallbackSupportMixin, BaseEstimator):
         self.upper_bound_ = float(sum(s.upper_bound for s in solutions))
         self.gap_ = relative_gap(self.lower_bound_, self.upper_bound_)
         self.converged_ = bool(self.gap_ <= as_tolerance(self.tol))
-        self.history_ = _joined(solutions)
+        self.history_ = joined(solutions)
         self.n_iter_ = sum(s.n_iter for s in solutions)
         shares = []
         for problem, solution in zip(problems, solutions, strict=True):
             shares.append(problem.mapping.coefficients(solution.alpha, problem.view.n))
-        self.dual_coef_ = _sparse(shares)
+        self.dual_coef_ = sparse(shares)
         self._count_support(codes)
 
     def _count_support(self, codes: Array | None) -> None:
@@ -354,39 +353,3 @@ def weights_of(sample_weight: Any, n: int) -> Array:
     if not weights.any():
         raise ValueError("sample_weight must not be zero for every row: at least one must count")
     return weights
-
-
-def _sparse(parts: Sequence[Array]) -> sp.csr_array:
-    """Return arrays of one line for every example, side by side, turned around and without their zeros."""
-    lines = np.vstack([part.reshape(len(part), -1).T for part in parts])
-    kept = lines != 0
-    start = np.zeros(len(lines) + 1, dtype=np.int64)
-    np.cumsum(np.count_nonzero(kept, axis=1), out=start[1:])
-    return sp.csr_array((lines[kept], kept.nonzero()[1], start), shape=lines.shape)
-
-
-def _stacked(weights: list[Array]) -> Array:
-    """Return the weights of several problems, or of one with several outputs, as (outputs, width)."""
-    return np.vstack([np.atleast_2d(w) for w in weights])
-
-
-def _joined(solutions: list[Solution]) -> list[Record]:
-    """Return one history of problems solved one after the other.
-
-    The lower bounds add up, with 0 for the problems that are still to come: no objective is negative. An upper bound
-    is known only when all problems have one.
-    """
-    if len(solutions) == 1:
-        return solutions[0].history
-    joined, passes, lower, upper, seconds = [], 0, 0.0, 0.0, 0.0
-    for k, solution in enumerate(solutions):
-        last = k == len(solutions) - 1
-        for r in solution.history:
-            bounds = lower + r.lower, upper + r.upper if last else np.inf
-            joined.append(
-                Record(passes + r.iteration, r.explored, r.active, *bounds, r.estimate, seconds + r.seconds)
-            )
-        passes += solution.n_iter
-        lower, upper = lower + solution.lower_bound, upper + solution.upper_bound
-        seconds += solution.history[-1].seconds
-    return joined

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,15 +11,18 @@ import numpy as np
 import scipy.sparse as sp
 
 from ..checks import Array, as_number
-from ..chunked import Run, Runs, Start
+from ..chunked import Keeper, Run, Runs, Start
 from ..data import Chunk, Dataset
 from ..problem import Problem
 from ..progress import Watcher, printers
 from ..rows import Rows
 from ..solve import as_passes, as_seed, as_threads, as_tolerance
+from .encoding import as_text
 from .terms import Frame, Terms, make_terms
 
-State = Callable[[Any, Terms], list[Problem]]
+_FREE = {"tol", "max_iter", "cache_mb", "warm_start", "random_state", "n_jobs", "verbose"}  # no part of the problem
+
+State = Callable[[Any, Terms], list[Problem]]  # makes problems of rows and the terms on their weights
 
 
 class Learner:
@@ -35,9 +39,11 @@ class Learner:
     state : callable
         What the chunk of a dataset states: makes the problems of its rows, given the terms on the weights.
     prepare : callable
-        Makes of a chunk what `state` expects.
+        Makes of a chunk what `state` expects; None where there is nothing to learn from in it.
     reads : Reads
         How often to read.
+    problems : int, default 1
+        How many problems that makes.
     """
 
     def __init__(
@@ -46,12 +52,14 @@ class Learner:
         dataset: Dataset,
         outputs: int,
         state: Callable[[Chunk], State],
-        prepare: Callable[[Chunk], Chunk],
+        prepare: Callable[[Chunk], Chunk | None],
         reads: Reads,
+        problems: int = 1,
     ) -> None:
         self.model, self.dataset, self.outputs = model, dataset, outputs
         self.state, self.prepare = state, prepare
-        self.reads = reads
+        self.reads, self.problems = reads, problems
+        self.width = 0  # number of features
         self.limit = 1e6 * as_number(model.cache_mb, "cache_mb")
         if self.limit < 0:
             raise ValueError(f"cache_mb must not be negative, got {model.cache_mb}")
@@ -76,31 +84,50 @@ class Learner:
 
         return problem
 
-    def learn(self, problems: int, watchers: list[Watcher]) -> None:
-        """Solve so many problems, side by side."""
+    def learn(self, watchers: list[Watcher]) -> None:
+        """Solve the problems."""
         m, tol, threads = self.model, as_tolerance(self.model.tol), as_threads(self.model.n_jobs)
-        own = threads if problems == 1 else 1
+        own = threads if self.problems == 1 else 1
         several = [
             Run(self.dataset, self.problem_of(k), self.limit, tol, as_seed(m.random_state), own, True)
-            for k in range(problems)
+            for k in range(self.problems)
         ]
-        if m.warm_start:
-            for run, start in zip(several, self._starts(problems), strict=False):
-                run.start_from(start)
         self.runs = Runs(self.dataset, several, self.limit, threads, self.prepare)
+        self._keep()
+        if m.warm_start and self.reads.resume is None:
+            for run, start in zip(several, self._starts(), strict=False):
+                run.start_from(start)
         watchers = [*printers(m.verbose, tol), *watchers]
         self.ending = self.runs.pursue(self.reads.most(m.max_iter), watchers, self.reads.newest)
+        if not all(run.begun for run in several):  # interrupted before there was anything to learn from
+            raise KeyboardInterrupt
+        self.width = several[0].frame.n_features
 
-    def _starts(self, problems: int) -> list[Start]:
+    def _keep(self) -> None:
+        """See to checkpoints, and go on from one."""
+        reads = self.reads
+        if reads.checkpoint is None and reads.resume is None:
+            return
+        names = self.model.get_params(deep=False).keys() - _FREE
+        about = {name: as_text(getattr(self.model, name), name) for name in sorted(names)}
+        about["estimator"] = type(self.model).__name__
+        if hasattr(self.model, "classes_"):
+            about["classes"] = as_text(self.model.classes_, "classes")
+        every = as_number(reads.checkpoint_every, "checkpoint_every")
+        self.runs.keeper = Keeper(about, reads.checkpoint, every)
+        if reads.resume is not None:
+            self.runs.keeper.recall(self.runs, reads.resume)
+
+    def _starts(self) -> list[Start]:
         """Return what is left of the last fit to start from, for every problem, or nothing."""
         m = self.model
         if not hasattr(m, "_alpha") or len(np.atleast_2d(m.coef_)) != self.outputs:
             return []
         weights = self.frame.weights(m.coef_, m.intercept_)
-        if problems == 1:
+        if self.problems == 1:
             return [Start(m._alpha.tocsc(), weights if self.outputs > 1 else weights[0])]
-        lines = m._alpha.shape[0] // problems
-        return [Start(m._alpha[k * lines : (k + 1) * lines].tocsc(), weights[k]) for k in range(problems)]
+        lines = m._alpha.shape[0] // self.problems
+        return [Start(m._alpha[k * lines : (k + 1) * lines].tocsc(), weights[k]) for k in range(self.problems)]
 
     def bounds(self) -> tuple[float, float]:
         """Return the sums of the bounds; the upper one is that of the weights, or infinite."""
@@ -115,24 +142,24 @@ class Learner:
         several = [run.weights() if run.w is None or not self._certified(run) else run.w for run in self.runs.runs]
         return np.vstack([np.atleast_2d(w) for w in several])
 
-    @property
-    def width(self) -> int:
-        """Number of features."""
-        return self.runs.runs[0].frame.n_features
-
     def alpha(self) -> sp.csr_array:
         """Return the dual variables of all problems, (lines, rows)."""
-        return self._gathered(lambda k, index, alpha: alpha)
+        return sp.vstack([self._alpha(run) for run in self.runs.runs], format="csr")
 
     def coefficients(self) -> sp.csr_array:
         """Return what every example counts in the weights, (outputs, rows)."""
+        return sp.vstack([self._coefficients(run, k) for k, run in enumerate(self.runs.runs)], format="csr")
 
-        def found(k: int, index: int, alpha: Array) -> Array:
-            labels = self.runs.runs[k].cache.labels.get(index, np.zeros(len(alpha)))
+    def _alpha(self, run: Run) -> sp.csr_array:
+        return self._side_by_side(run, lambda index, alpha: alpha)
+
+    def _coefficients(self, run: Run, k: int) -> sp.csr_array:
+        def found(index: int, alpha: Array) -> Array:
+            labels = run.cache.labels.get(index, np.zeros(len(alpha)))
             empty = Chunk(sp.csr_array((len(alpha), self.width)), labels)
             return self.problem_of(k)(empty).mapping.coefficients(alpha, len(alpha))
 
-        return self._gathered(found)
+        return self._side_by_side(run, found)
 
     def labels(self) -> Array | None:
         """Return the classes of all rows that have been met, where there are any, and 0 for the rest."""
@@ -149,24 +176,21 @@ class Learner:
         cache = self.runs.runs[0].cache
         return self.dataset.n_rows or max(cache.starts[index] + cache.lengths[index] for index in cache.starts)
 
-    def _gathered(self, of: Callable[[int, int, Array], Array]) -> sp.csr_array:
-        """Return what is found for the chunks of every problem, side by side; nothing for those that were not met."""
-        lines = []
-        for k, run in enumerate(self.runs.runs):
-            cache, parts, end = run.cache, [], 0
-            for index in sorted(cache.starts, key=lambda index: cache.starts[index]):
-                found = of(k, index, cache.alpha(index))
-                table = sp.csr_array(found.reshape(len(found), -1).T)
-                parts += [sp.csr_array((table.shape[0], cache.starts[index] - end)), table]
-                end = cache.starts[index] + len(found)
-            parts.append(sp.csr_array((parts[-1].shape[0], self._n_rows - end)))
-            lines.append(sp.hstack([part for part in parts if part.shape[1]], format="csr"))
-        return sp.vstack(lines, format="csr")
+    def _side_by_side(self, run: Run, of: Callable[[int, Array], Array]) -> sp.csr_array:
+        """Return what is found for all chunks, (lines, rows); nothing for those that have not been met."""
+        cache, parts, end = run.cache, [], 0
+        for index in sorted(cache.starts, key=lambda index: cache.starts[index]):
+            found = of(index, cache.alpha(index))
+            table = sp.csr_array(found.reshape(len(found), -1).T)
+            parts += [sp.csr_array((table.shape[0], cache.starts[index] - end)), table]
+            end = cache.starts[index] + len(found)
+        parts.append(sp.csr_array((parts[-1].shape[0], self._n_rows - end)))
+        return sp.hstack([part for part in parts if part.shape[1]], format="csr")
 
 
 @dataclass(frozen=True)
 class Reads:
-    """How often to read a dataset.
+    """How often to read a dataset, and where to keep what is known meanwhile.
 
     Attributes
     ----------
@@ -174,10 +198,19 @@ class Reads:
         Number of reads after which to be content with the newest weights.
     max_passes : int or None
         Largest number of reads, where the weights are to be certified; None: as `max_iter` says.
+    checkpoint : path-like or None
+        Where to write checkpoints.
+    checkpoint_every : float
+        Seconds between them.
+    resume : path-like or None
+        A checkpoint to go on from.
     """
 
     passes: Any = None
     max_passes: Any = None
+    checkpoint: str | os.PathLike[str] | None = None
+    checkpoint_every: Any = 600.0
+    resume: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
         if self.passes is not None and self.max_passes is not None:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+import os
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
 
-from ..checks import Array, as_array, as_class_loss, as_vector
-from ..data import Chunk, Dataset
+from ..checks import Array, as_array
+from ..data import Dataset
 from ..prior import Prior
-from ..problem import Problem
+from ..solution import Certificate
 from .base import LinearSVM, learning
-from .chunks import Learner, Reads, alone, refuse
-from .terms import Terms
+from .certify import certify_chunks, certify_rows
+from .chunks import Reads, State, alone, refuse
+from .classes import ClassLearner, classes_of, codes_of, statement
 
 _BAD_WEIGHT = "class_weight must not be negative, nor 0 for every class"
 
@@ -176,6 +176,9 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
         passes: int | None = None,
         max_passes: int | None = None,
         classes: Any = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 600.0,
+        resume: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Fit the model.
 
@@ -199,16 +202,25 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
         classes : array-like of shape (n_classes,), default None
             The classes of a `Dataset`, where they are known: else those that can be read only once cannot be learned
             from, and others that do not have all classes in one place are read once more.
+        checkpoint : path-like, default None
+            Where to write all that is known so far while learning from a `Dataset`, every `checkpoint_every` seconds
+            and in the end, be that an error or Ctrl-C. An older file is replaced only when the new one is complete.
+        checkpoint_every : float, default 600.0
+            Seconds between checkpoints.
+        resume : path-like, default None
+            A checkpoint of the same problem and data to go on from. Reads before it count, and tolerance, limits and
+            threads may be others.
 
         Returns
         -------
         self : SVMClassifier
         """
         if isinstance(X, Dataset):
-            return self._fit_chunks(X, [y, sample_weight, margin], Reads(passes, max_passes), classes)
-        refuse(passes=passes, max_passes=max_passes, classes=classes)
+            reads = Reads(passes, max_passes, checkpoint, checkpoint_every, resume)
+            return self._fit_chunks(X, [y, sample_weight, margin], reads, classes)
+        refuse(passes=passes, max_passes=max_passes, classes=classes, checkpoint=checkpoint, resume=resume)
         X, y = self._more_of(X, y, onward=False)
-        classes = _classes_of(y)
+        classes = classes_of(y)
         codes = np.searchsorted(classes, y)
         if len(classes) < 2:
             raise ValueError(
@@ -226,7 +238,7 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
             if not dataset.reiterable:
                 raise ValueError(f"{dataset.name} can be read only once: say what its classes are with classes=...")
             targets = dataset.targets()
-            known = _classes_of(targets)
+            known = classes_of(targets)
         else:
             known = np.unique(as_array(classes, "classes"))
         if len(known) < 2:
@@ -237,23 +249,7 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
             self._forget()  # dual variables of other classes are no start
         self.classes_ = known
         weight = self._class_weight(known if targets is None else targets)
-        small = next(kind for kind in (np.int8, np.int16, np.int32) if len(known) <= np.iinfo(kind).max)
-
-        def prepare(chunk: Chunk) -> Chunk:
-            if chunk.y is None:
-                raise ValueError(f"{dataset.name} has no targets: say which column they are in with target=...")
-            codes = np.minimum(np.searchsorted(known, chunk.y), len(known) - 1)
-            if not np.array_equal(known[codes], chunk.y):
-                strange = chunk.y[known[codes] != chunk.y][0]
-                raise ValueError(f"{dataset.name} holds a class that is not among {known.tolist()}: {strange!r}")
-            return replace(chunk, y=codes.astype(small))
-
-        def state(chunk: Chunk) -> Callable[[Any, Terms], list[Problem]]:
-            codes = np.asarray(chunk.y, dtype=np.int64)
-            return self._statement(codes, self._cost_of(chunk, weight, codes), None)[2]
-
-        titles, outputs, _ = self._statement(np.arange(len(known)), np.ones(len(known)), None)
-        return self._learn_chunks(Learner(self, dataset, outputs, state, prepare, reads), len(titles))
+        return self._learn_chunks(ClassLearner(self, dataset, reads, weight))
 
     @learning
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, margin: Any = None) -> Self:
@@ -290,24 +286,65 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
                 f"class_weight={self.class_weight!r} needs all examples at once: give partial_fit a dict instead"
             )
         X, y = self._more_of(X, y, onward=True)
-        if strange := [label for label in _classes_of(y).tolist() if label not in known.tolist()]:
-            raise ValueError(f"y holds classes that are not among {known.tolist()}: {strange}")
+        codes = codes_of(y, known)
         self.classes_ = known
-        codes = np.searchsorted(known, y)
         return self._classify(X, y, codes, known, sample_weight, margin, onward=True)
+
+    def certify(self, X: Any, y: Any = None, sample_weight: Any = None, margin: Any = None) -> Certificate:
+        """Prove how good the model is, from the data alone, in one pass over them.
+
+        Both bounds are computed anew, in plain numpy: the objective of the coefficients and intercepts, and the dual
+        of the dual variables that `fit` has left, which files hold, too. What is no dual variable of these examples,
+        as a file may hold anything, is clipped.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or Dataset
+            The rows that the model was fitted to, in their order, from wherever they come.
+        y, sample_weight, margin
+            As in `fit`.
+
+        Returns
+        -------
+        Certificate
+            ``lower_bound``, ``upper_bound`` and ``gap`` of the problem that the parameters, as they now are, and the
+            data state.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from dualsvm import SVMClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> SVMClassifier(random_state=0).fit(X, y).certify(X, y).gap <= 1e-3
+        True
+        """
+        check_is_fitted(self)
+        if isinstance(X, Dataset):
+            alone([y, sample_weight, margin])
+            balanced = isinstance(self.class_weight, str)
+            weight = self._class_weight(X.targets() if balanced else self.classes_)
+            return certify_chunks(ClassLearner(self, X, Reads(), weight))
+        X, y = self._more_of(X, y, onward=True)
+        _, outputs, state = self._stated(X, codes_of(y, self.classes_), y, sample_weight, margin)
+        return certify_rows(self, X, outputs, state)
 
     def _classify(
         self, X: Any, y: Array, codes: Array, typical: Array, sample_weight: Any, margin: Any, onward: bool = False
     ) -> Self:
         """Learn from rows and their classes; `typical`: labels, as frequent as class_weight takes them to be."""
+        titles, outputs, state = self._stated(X, codes, typical, sample_weight, margin)
+        data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight, "margin": margin}}
+        return self._learn(X, outputs, state, data, onward, titles, codes=codes)
+
+    def _stated(
+        self, X: Any, codes: Array, typical: Array, sample_weight: Any, margin: Any
+    ) -> tuple[list[str], int, State]:
         cost = self._cost(sample_weight, X.shape[0])
         if (weight := self._class_weight(typical)) is not None:
             if not weight[codes].any():
                 raise ValueError(_BAD_WEIGHT)
             cost = cost * weight[codes]
-        titles, outputs, state = self._statement(codes, cost, margin)
-        data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight, "margin": margin}}
-        return self._learn(X, outputs, state, data, onward, titles, codes=codes)
+        return statement(self, codes, cost, margin)
 
     def _class_weight(self, typical: Array) -> Array | None:
         """Return the factors on C by class."""
@@ -317,48 +354,6 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
         if (weight < 0).any() or not weight.any():
             raise ValueError(_BAD_WEIGHT)
         return weight
-
-    def _statement(
-        self, codes: Array, cost: Array, margin: Any
-    ) -> tuple[list[str], int, Callable[[Any, Terms], list[Problem]]]:
-        """Return titles of the problems of these examples, the number of outputs, and what makes the problems."""
-        n, k = len(codes), len(self.classes_)
-        if not isinstance(self.multi_class, str) or self.multi_class not in ("crammer_singer", "ovr"):
-            raise ValueError(f'multi_class must be "crammer_singer" or "ovr", got {self.multi_class!r}')
-        if not isinstance(self.rescaling, str) or self.rescaling not in ("margin", "slack"):
-            raise ValueError(f'rescaling must be "margin" or "slack", got {self.rescaling!r}')
-        if self.multi_class == "ovr" and k > 2 and self.class_loss is not None:
-            raise ValueError('class_loss does not apply to multi_class="ovr": every class is told from the rest')
-        common: dict[str, Any] = {"cost": cost, "loss": self.loss, "intercept": self._bias()}
-        margins = np.ones(n) if margin is None else as_vector(margin, "margin", n, "row of X")
-
-        def each(X: Any, terms: Terms) -> list[Problem]:
-            """Every class against the rest; of two classes, the second against the first."""
-            wanted = range(k) if k > 2 else [1]
-            return [
-                Problem.binary(X, np.where(codes == c, 1, -1), margin=margins, **common, **terms.of(output))
-                for output, c in enumerate(wanted)
-            ]
-
-        def together(X: Any, terms: Terms) -> list[Problem]:
-            own: dict[str, Any] = {
-                "class_loss": self.class_loss,
-                "n_classes": k,
-                "rescaling": self.rescaling,
-                "margin": margin,
-            }
-            return [Problem.multiclass(X, codes, **own, **common, **terms.of(slice(None)))]
-
-        if k == 2 and self.class_loss is not None:
-            # the margin of a mistake, or its cost
-            table = as_class_loss(self.class_loss, 2, codes)[codes, 1 - codes]
-            if self.rescaling == "margin":
-                margins = margins * table
-            else:
-                common["cost"] = common["cost"] * table ** (1 + (self.loss == "squared_hinge"))
-        one_each = k > 2 and self.multi_class == "ovr"
-        titles = [f"class {label}: " for label in self.classes_.tolist()] if one_each else [""]
-        return titles, 1 if k == 2 else k, each if k == 2 or one_each else together
 
     def _shape(self) -> tuple[int, ...]:
         k = len(self.classes_)
@@ -394,13 +389,3 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
         scores = self.decision_function(X)
         codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[codes])
-
-
-def _classes_of(y: Array) -> Array:
-    """Return the classes among labels, sorted, if they can be classes."""
-    if y.dtype.kind not in "biufU":
-        check_classification_targets(y)
-    classes = np.unique(y)
-    if y.dtype.kind == "f" and not (classes == np.floor(classes)).all():
-        check_classification_targets(y)  # knows what to say of them
-    return classes

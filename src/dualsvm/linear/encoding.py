@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from typing import Any
 
 import numpy as np
@@ -46,6 +48,20 @@ def encode(value: Any, name: str, arrays: dict[str, Array]) -> Any:
         )
     arrays[name] = array
     return {"array": name}
+
+
+def as_text(value: Any, name: str) -> str:
+    """Return a value as a short text that tells it from others, most likely."""
+    arrays: dict[str, Array] = {}
+    text = json.dumps(encode(value, name, arrays))
+    if not arrays:
+        return text
+    digest = hashlib.sha256(text.encode())
+    for key, array in sorted(arrays.items()):
+        digest.update(f"{key} {array.dtype.str} {array.shape}".encode() + np.ascontiguousarray(array).tobytes())
+    whole = next(iter(arrays.values()))
+    told = f"{whole.tolist()} " if len(arrays) == 1 and whole.size <= 10 else ""
+    return f"{told}({digest.hexdigest()[:16]})"
 
 
 def decode(value: Any, arrays: dict[str, Array]) -> Any:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
 
 from ..checks import Array, as_vector
 from ..data import Chunk, Dataset
 from ..prior import Prior
 from ..problem import Problem
+from ..solution import Certificate
 from .base import LinearSVM, learning
-from .chunks import Learner, Reads, alone, refuse
+from .certify import certify_chunks, certify_rows
+from .chunks import Learner, Reads, State, alone, refuse
 from .terms import Terms
 
 _LOSSES = {"epsilon_insensitive": "hinge", "squared_epsilon_insensitive": "squared_hinge"}
@@ -110,6 +113,9 @@ class SVMRegressor(RegressorMixin, LinearSVM):
         *,
         passes: int | None = None,
         max_passes: int | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 600.0,
+        resume: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Fit the model.
 
@@ -124,32 +130,19 @@ class SVMRegressor(RegressorMixin, LinearSVM):
             Factors on C; an example of weight 2 counts as two examples.
         passes, max_passes : int, default None
             Read a `Dataset` so many times at most, as `SVMClassifier.fit` does.
+        checkpoint, checkpoint_every, resume
+            As in `SVMClassifier.fit`.
 
         Returns
         -------
         self : SVMRegressor
         """
         if isinstance(X, Dataset):
-            return self._fit_chunks(X, [y, sample_weight], Reads(passes, max_passes))
-        refuse(passes=passes, max_passes=max_passes)
+            alone([y, sample_weight])
+            reads = Reads(passes, max_passes, checkpoint, checkpoint_every, resume)
+            return self._learn_chunks(_Learner(self, X, reads))
+        refuse(passes=passes, max_passes=max_passes, checkpoint=checkpoint, resume=resume)
         return self._regress(X, y, sample_weight)
-
-    def _fit_chunks(self, dataset: Dataset, beside: list[Any], reads: Reads) -> Self:
-        alone(beside)
-        own = self._own()
-
-        def prepare(chunk: Chunk) -> Chunk:
-            if chunk.y is None or chunk.y.dtype.kind not in "fiub":
-                raise ValueError(
-                    f"{dataset.name} has no targets that are numbers: say where they are with target=..."
-                )
-            return replace(chunk, y=chunk.y.astype(np.float64))
-
-        def state(chunk: Chunk) -> Callable[[Any, Terms], list[Problem]]:
-            y, cost = np.asarray(chunk.y), self._cost_of(chunk)
-            return lambda X, terms: [Problem.regression(X, y, cost=cost, **own, **terms.of(0))]
-
-        return self._learn_chunks(Learner(self, dataset, 1, state, prepare, reads))
 
     def _own(self) -> dict[str, Any]:
         if not isinstance(self.loss, str) or self.loss not in _LOSSES:
@@ -171,17 +164,43 @@ class SVMRegressor(RegressorMixin, LinearSVM):
         """
         return self._regress(X, y, sample_weight, onward=True)
 
+    def certify(self, X: Any, y: Any = None, sample_weight: Any = None) -> Certificate:
+        """Prove how good the model is, from the data alone, as `SVMClassifier.certify` does.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or Dataset
+            The rows that the model was fitted to, in their order.
+        y, sample_weight
+            As in `fit`.
+
+        Returns
+        -------
+        Certificate
+        """
+        check_is_fitted(self)
+        if isinstance(X, Dataset):
+            alone([y, sample_weight])
+            return certify_chunks(_Learner(self, X, Reads()))
+        X, y = self._more_of(X, y, onward=True, y_numeric=True)
+        state, middle = self._stated(X, y, sample_weight)
+        return certify_rows(self, X, 1, state, middle)
+
     def _regress(self, X: Any, y: Any, sample_weight: Any, onward: bool = False) -> Self:
         X, y = self._more_of(X, y, onward, y_numeric=True)
+        state, middle = self._stated(X, y, sample_weight)
+        data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
+        return self._learn(X, 1, state, data, onward, middle=middle)
+
+    def _stated(self, X: Any, y: Any, sample_weight: Any) -> tuple[State, float]:
+        """Return what makes the problem of these examples, and where to look for the intercept first."""
         y = as_vector(y, "y", X.shape[0], "row of X")
-        own = self._own()
-        cost = self._cost(sample_weight, X.shape[0])
+        own, cost = self._own(), self._cost(sample_weight, X.shape[0])
 
         def state(X: Any, terms: Terms) -> list[Problem]:
             return [Problem.regression(X, y, cost=cost, **own, **terms.of(0))]
 
-        data = {"X": X, "y": y, "metadata": {"sample_weight": sample_weight}}
-        return self._learn(X, 1, state, data, onward, middle=float(np.median(y)))
+        return state, float(np.median(y))
 
     def _attributes(self, coef: Array, intercept: Array) -> dict[str, Any]:
         return {"coef_": coef[0], "intercept_": intercept[0]}
@@ -199,3 +218,21 @@ class SVMRegressor(RegressorMixin, LinearSVM):
         ndarray of shape (n_samples,)
         """
         return self._scores(X)
+
+
+class _Learner(Learner):
+    """Learns from chunks of rows with targets."""
+
+    def __init__(self, model: SVMRegressor, dataset: Dataset, reads: Reads) -> None:
+        super().__init__(model, dataset, 1, self._state, self._prepare, reads)
+        self._own = model._own()
+
+    def _prepare(self, chunk: Chunk) -> Chunk:
+        if chunk.y is None or chunk.y.dtype.kind not in "fiub":
+            name = self.dataset.name
+            raise ValueError(f"{name} has no targets that are numbers: say where they are with target=...")
+        return replace(chunk, y=chunk.y.astype(np.float64), qid=None)
+
+    def _state(self, chunk: Chunk) -> State:
+        y, cost = np.asarray(chunk.y), self.model._cost_of(chunk)
+        return lambda X, terms: [Problem.regression(X, y, cost=cost, **self._own, **terms.of(0))]
