@@ -259,6 +259,52 @@ def test_text_that_begins_at_zero_need_not_show_it_again(stored, model, tmp_path
     assert numbers(capsys.readouterr().out) == load(model).predict(rows).tolist()
 
 
+def test_certify(three, model, tmp_path, capsys, monkeypatch):
+    dualsvm("train", "-q", "-e", "1e-4", "-c", "2", three, model)
+    dualsvm("convert", "-q", three, tmp_path / "store")
+    learned = load(model)
+    for source in (three, tmp_path / "store", "-"):
+        give_stdin(monkeypatch, three)
+        assert dualsvm("certify", model, source) == 0
+        said = capsys.readouterr().out
+        low, high = map(float, re.search(r"\[(\S+), (\S+)\]", said).groups())
+        assert low == pytest.approx(learned.lower_bound_, rel=1e-6)
+        assert high == pytest.approx(learned.upper_bound_, rel=1e-6)
+        assert "within the tolerance of 0.0001" in said
+    assert dualsvm("certify", "-e", "1e-12", model, three) == 3
+    assert "NOT within the tolerance of 1e-12" in capsys.readouterr().out
+    assert dualsvm("certify", "-q", model, write_text(tmp_path / "other", X[::-1], THREE)) == 3
+    assert dualsvm("certify", "-q", model, write_text(tmp_path / "fewer", X[:-1], THREE[:-1])) == 2
+    assert capsys.readouterr().out == ""
+
+
+def test_certify_balanced_classes_from_standard_input(three, model, capsys, monkeypatch):
+    dualsvm("train", "-q", "--class-weight", "balanced", three, model)
+    give_stdin(monkeypatch, three)
+    assert dualsvm("certify", "-q", model, "-") == 0
+
+
+def test_checkpoints(three, model, tmp_path, capsys):
+    state = tmp_path / "state.npz"
+    words = ["train", "-e", "1e-5", "--cache-mb", "0", "--chunk-rows", "9", "--checkpoint", state]
+    assert dualsvm(*words, "--checkpoint-every", "0", "--max-passes", "3", three, model) == 0
+    halfway = load(model)
+    assert not halfway.converged_
+    capsys.readouterr()
+    assert dualsvm("info", state) == 0
+    said = capsys.readouterr().out
+    assert f"{N} rows x {D} features" in said
+    assert "after 3 reads" in said
+    assert f"{halfway.lower_bound_:.8g}" in said
+    assert dualsvm(*words, "--resume", state, three, model) == 0
+    learned = load(model)
+    assert_certified(learned, statements(X, THREE))
+    assert learned.history_[:3] == halfway.history_
+    assert dualsvm(*words, "--resume", state, "-c", "7", three, model) == 2
+    assert "another problem" in capsys.readouterr().err
+    assert dualsvm("predict", three, state) == 2
+
+
 def test_bad_lines_are_counted(data, model, capsys):
     data.write_text(data.read_text() + "1 4:1 3:1\n")
     assert dualsvm("train", data, model) == 2

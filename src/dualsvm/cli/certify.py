@@ -17,7 +17,8 @@ def run(arguments: Namespace) -> int:
     tol = model.tol if a.tol is None else a.tol
     text = {"n_features": model.n_features_in_} | text_of(model)
     more = columns(model, a, a.data)
-    with opened(a, screen, text=text, **more) as dataset, screen:
+    balanced = isinstance(getattr(model, "class_weight", None), str)  # which needs the classes of all rows first
+    with opened(a, screen, again=balanced, text=text, **more) as dataset, screen:
         found = model.certify(dataset)
     holds = found.gap <= tol
     if not a.quiet:

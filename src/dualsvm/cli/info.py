@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import inspect
+import json
 from argparse import Namespace
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import scipy.sparse as sp
 
 from ..checks import Array
+from ..chunked.snapshot import FORMAT
 from ..data import Dataset
 from ..linear import SVMClassifier
+from ..solution import Record
 from .screen import Screen
 from .sources import fitted, opened
 
@@ -25,7 +29,7 @@ def run(arguments: Namespace) -> int:
     a = arguments
     path = Path(a.data)
     if path.is_file() and _begins(path, b"PK"):
-        lines = _model(fitted(a.data))
+        lines = _checkpoint(path) or _model(fitted(a.data))
     else:
         more: dict[str, Any] = {"verify": True} if a.verify else {}
         with opened(a, Screen(a.quiet), again=True, **more) as dataset:
@@ -37,6 +41,25 @@ def run(arguments: Namespace) -> int:
 def _begins(path: Path, magic: bytes) -> bool:
     with open(path, "rb") as file:
         return file.read(len(magic)) == magic
+
+
+def _checkpoint(path: Path) -> list[str]:
+    """Return what a checkpoint holds; nothing if it is something else."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            meta = json.loads(str(file["meta"]))
+            if meta["format"] != FORMAT:
+                return []
+            records = Record.from_table(file["history"])
+    except (KeyError, ValueError, BadZipFile):  # of which `load` tells
+        return []
+    about = ", ".join(f"{name}={value}" for name, value in meta["about"].items())
+    rows, features = ("?" if n is None else f"{n:,}" for n in meta["shape"])
+    lines = [f"a checkpoint of a training on {rows} rows x {features} features: {about}"]
+    for record in records[-1:]:
+        bounds = f"[{record.lower:.8g}, {record.upper:.8g}]: gap {record.gap:.2e}"
+        lines.append(f"after {meta['reads']} reads, {meta['seconds']:.0f} s, the optimum lies within {bounds}")
+    return lines
 
 
 def _model(model: Any) -> list[str]:
