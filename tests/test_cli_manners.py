@@ -2,15 +2,18 @@
 
 import io
 import os
+import re
 import resource
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dualsvm import StructuredSVM, SVMClassifier, load, tasks
+from dualsvm.cli.arguments import SOLVERS, _parser
 from dualsvm.cli.screen import Screen
 
 from .commands import dualsvm, give_stdin, write_text
@@ -226,6 +229,16 @@ def test_told_to_end(data, model):
     assert process.returncode == 130
     assert "Traceback" not in err
     assert 0 < load(model).gap_ < 1
+
+
+def test_the_page_about_it():
+    page = (Path(__file__).parent.parent / "docs" / "command-line.md").read_text()
+    assert {int(n) for n in re.findall(r"`-s (\d+)`", page)} == set(SOLVERS)
+    commands = next(a for a in _parser()._actions if hasattr(a, "choices") and a.choices).choices
+    known = {option for parser in commands.values() for action in parser._actions for option in action.option_strings}
+    named = set(re.findall(r"(?<![\w-])(--?[a-zA-Z][a-z-]*)", re.sub(r"-w1|python -m", "", page)))
+    assert named <= known
+    assert set(commands) == set(re.findall(r"^    dualsvm (\w+) \[", page, re.MULTILINE))
 
 
 class Terminal(io.StringIO):
