@@ -218,6 +218,16 @@ def test_interrupted_before_there_is_a_model(data, model, monkeypatch):
     assert not model.exists()
 
 
+def test_interrupted_in_its_only_pass(data, model, monkeypatch, capsys):
+    give_stdin(monkeypatch, data)
+    monkeypatch.setattr("dualsvm.cli.screen._LATER", -1.0)
+    monkeypatch.setattr(sys, "stderr", Impatient("read 15 rows"))
+    words = ["train", "--passes", "1", "--classes", "0,1", "--chunk-rows", "5"]
+    assert dualsvm(*words, "-", model) == 130
+    assert "gap inf" in capsys.readouterr().out
+    assert load(model).coef_.shape == (1, X.shape[1])
+
+
 def test_told_to_end(data, model):
     words = [*ENDLESS, str(data), str(model)]
     process = subprocess.Popen([*PYTHON, *words], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -78,6 +78,7 @@ def _summary(model: Any, dataset: Dataset, a: Namespace, seconds: float) -> None
     print(f"gap {model.gap_:.2e}, tolerance {model.tol:g}")
     skipped = f" ({dataset.n_skipped} bad lines left out)" if dataset.n_skipped else ""
     support = int(model.n_support_.sum()) if isinstance(model, SVMClassifier) else model.n_support_
-    print(f"{model.n_iter_} reads of {dataset.n_rows:,} rows x {model.n_features_in_:,} features{skipped}, ", end="")
+    rows = "?" if dataset.n_rows is None else f"{dataset.n_rows:,}"
+    print(f"{model.n_iter_} reads of {rows} rows x {model.n_features_in_:,} features{skipped}, ", end="")
     print(f"{support:,} support vectors, {seconds:.2f} s")
     print(f"the model is in {a.model}")
