@@ -25,6 +25,7 @@ _OPTIONS = (
     "bad_lines", "cache_mb", "checkpoint", "chunk_rows", "class_weight", "classes", "dtype", "features", "index_base",
     "loss", "max_passes", "multi_class", "n_features", "passes", "qid", "resume", "slack", "target", "weight",
 )  # fmt: skip
+_NAMES = {"overwrite=True": "--force", "max_iter": "--max-passes", "tol": "-e", "n_jobs": "--threads"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -85,10 +86,16 @@ def _told(error: Exception) -> str:
     text = str(error)
     if not isinstance(error, ValueError | TypeError | OSError | ImportError):
         text = f"{type(error).__name__}: {text}"
-    text = text.replace("overwrite=True", "--force")
+    return _translated(text)
+
+
+def _translated(text: str) -> str:
+    """Replace what Python calls the options by what they are called here."""
+    for name, ours in _NAMES.items():
+        text = re.sub(rf"\b{name}(?!\w)", ours, text)
     names = "|".join(_OPTIONS)
     return re.sub(rf'\b({names})=("?)([^\s",;:)]*)\2', lambda m: f"--{m[1].replace('_', '-')} {m[3]}", text)
 
 
 def _warn(message: Any, *_: Any, **__: Any) -> None:
-    print(f"dualsvm: warning: {message}", file=sys.stderr)
+    print(f"dualsvm: warning: {_translated(str(message))}", file=sys.stderr)
