@@ -11,7 +11,7 @@ import numpy as np
 
 from ..checks import Array
 from .ahead import read_ahead
-from .chunk import Chunk
+from .chunk import Chunk, as_targets
 from .passes import StreamPasses, TablePasses
 from .write import write_store
 
@@ -162,7 +162,7 @@ class Dataset:
             found = None if parts[0] is None else np.concatenate([y for y in parts if y is not None])
         if found is None:
             raise ValueError(f"{self.name} has no targets: say which column or array they are in with target=...")
-        return found
+        return as_targets(found, len(found))
 
     def save(
         self,
