@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,6 +42,8 @@ class Keeper:
         self, about: dict[str, str], path: str | os.PathLike[str] | None = None, every: float = 600.0
     ) -> None:
         self.about, self.path, self.every = about, path, every
+        if path is not None and not Path(path).absolute().parent.is_dir():
+            raise FileNotFoundError(f"the folder of the checkpoint {os.fspath(path)!r} does not exist: make it first")
         self._last = time.monotonic()
         self._prints: dict[int, tuple[int, int, int]] = {}  # of every chunk: where it begins, its length, its print
         self._origin = ""

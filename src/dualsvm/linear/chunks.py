@@ -243,6 +243,16 @@ def alone(beside: list[Any]) -> None:
         raise ValueError("a dataset holds its targets and weights itself: say where they are in open_dataset")
 
 
+def parted(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """Return features, targets and weights, which a chunk of a dataset brings with it."""
+    if not isinstance(X, Chunk):
+        return X, y, sample_weight
+    alone([y, sample_weight])
+    if X.y is None:
+        raise ValueError("the chunk has no targets: say where they are in open_dataset")
+    return X.X, X.y, X.weight
+
+
 def refuse(**given: Any) -> None:
     """Refuse what only a dataset can be read with."""
     for name, value in given.items():

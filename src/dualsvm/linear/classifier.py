@@ -16,7 +16,7 @@ from ..prior import Prior
 from ..solution import Certificate
 from .base import LinearSVM, learning
 from .certify import certify_chunks, certify_rows
-from .chunks import Reads, State, alone, refuse
+from .chunks import Reads, State, alone, parted, refuse
 from .classes import ClassLearner, classes_of, codes_of, statement
 
 _BAD_WEIGHT = "class_weight must not be negative, nor 0 for every class"
@@ -252,7 +252,9 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
         return self._learn_chunks(ClassLearner(self, dataset, reads, weight))
 
     @learning
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None, margin: Any = None) -> Self:
+    def partial_fit(
+        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None, margin: Any = None
+    ) -> Self:
         """Learn from one more part of a stream.
 
         The weights learned so far, by `fit` or by earlier parts, are the mean of the prior for this part: the dual
@@ -262,7 +264,8 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
         Parameters
         ----------
         X, y, sample_weight, margin
-            As in `fit`. Not every class must occur in `y`.
+            As in `fit`. Not every class must occur in `y`. X may be a `Chunk` of a dataset, with its own classes and
+            weights.
         classes : array-like of shape (n_classes,), default None
             All classes there will be. Needed in the first call, if nothing was fitted before.
 
@@ -285,6 +288,7 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
             raise ValueError(
                 f"class_weight={self.class_weight!r} needs all examples at once: give partial_fit a dict instead"
             )
+        X, y, sample_weight = parted(X, y, sample_weight)
         X, y = self._more_of(X, y, onward=True)
         codes = codes_of(y, known)
         self.classes_ = known

@@ -17,7 +17,7 @@ from ..problem import Problem
 from ..solution import Certificate
 from .base import LinearSVM, learning
 from .certify import certify_chunks, certify_rows
-from .chunks import Learner, Reads, State, alone, refuse
+from .chunks import Learner, Reads, State, alone, parted, refuse
 from .terms import Terms
 
 _LOSSES = {"epsilon_insensitive": "hinge", "squared_epsilon_insensitive": "squared_hinge"}
@@ -150,19 +150,19 @@ class SVMRegressor(RegressorMixin, LinearSVM):
         return {"epsilon": self.epsilon, "intercept": self._bias(), "loss": _LOSSES[self.loss]}
 
     @learning
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from one more part of a stream, as `SVMClassifier.partial_fit` does.
 
         Parameters
         ----------
         X, y, sample_weight
-            As in `fit`.
+            As in `fit`. X may be a `Chunk` of a dataset, with its own targets and weights.
 
         Returns
         -------
         self : SVMRegressor
         """
-        return self._regress(X, y, sample_weight, onward=True)
+        return self._regress(*parted(X, y, sample_weight), onward=True)
 
     def certify(self, X: Any, y: Any = None, sample_weight: Any = None) -> Certificate:
         """Prove how good the model is, from the data alone, as `SVMClassifier.certify` does.
