@@ -12,10 +12,23 @@ import pytest
 from sklearn.metrics import mean_squared_error
 from sklearn.svm import LinearSVC, LinearSVR
 
-from dualsvm import SVMClassifier, load, open_dataset
+from dualsvm import SVMClassifier, SVMRanker, load, open_dataset
 
 from .commands import dualsvm, give_stdin, numbers, write_text
-from .estimators import TARGETS, THREE, TWO, WEIGHTS, D, N, X, assert_certified, assert_overlap, statements
+from .estimators import (
+    GRADES,
+    QID,
+    TARGETS,
+    THREE,
+    TWO,
+    WEIGHTS,
+    D,
+    N,
+    X,
+    assert_certified,
+    assert_overlap,
+    statements,
+)
 from .reference import state
 
 SIGNS = 2 * TWO - 1
@@ -202,6 +215,25 @@ def test_predict_regression(tmp_path, model, capsys):
     error, correlation = (float(line.split(" = ")[1].split()[0]) for line in said.err.splitlines())
     assert error == pytest.approx(mean_squared_error(TARGETS, predicted), rel=1e-4)
     assert correlation == pytest.approx(np.corrcoef(TARGETS, predicted)[0, 1] ** 2, rel=1e-4)
+
+
+@pytest.mark.parametrize("shift", [0, -1])
+def test_predict_ranking(shift, tmp_path, model, capsys):
+    order = np.argsort(QID, kind="stable")
+    rows, grades, qid = X[order], GRADES[order] + shift, QID[order]
+    learned = SVMRanker(random_state=0).fit(rows, grades, qid=qid)
+    learned.save(model)
+    data = write_text(tmp_path / "data", rows, grades, qid)
+    assert dualsvm("predict", "--chunk-rows", "8", data, model) == 0
+    said = capsys.readouterr()
+    np.testing.assert_allclose(numbers(said.out), learned.predict(rows), rtol=1e-12)
+    found = dict(line.split(" = ") for line in said.err.splitlines())
+    right, queries = re.fullmatch(r"(\S+)% \((\d+) queries\)", found["Pairwise accuracy"]).groups()
+    assert float(right) / 100 == pytest.approx(learned.pairwise_accuracy(rows, grades, qid), rel=1e-5)
+    assert int(queries) == sum(len(set(grades[qid == q])) > 1 for q in set(qid))
+    assert ("NDCG" in found) == (shift == 0)  # which has no meaning where relevances are negative
+    if shift == 0:
+        assert float(found["NDCG"].split()[0]) == pytest.approx(learned.score(rows, grades, qid), rel=1e-5)
 
 
 def test_standard_input(data, model, capsys, monkeypatch):
