@@ -18,6 +18,7 @@ template <class T, int N = 1>
 using Array = nb::ndarray<const T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
 using Matrix = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Vector = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Flags = nb::ndarray<bool, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 inline void expect(bool holds, const char* what) {
     if (!holds) throw std::invalid_argument(what);

@@ -110,6 +110,15 @@ Passes run(const std::vector<State*>& states, std::int64_t max_passes, std::int6
     return out;
 }
 
+std::vector<State*> together(const std::vector<Held*>& many) {
+    std::vector<State*> states;
+    for (Held* held : many) {
+        states.push_back(held->state.get());
+        expect(held->state->moving() == many[0]->state->moving(), "states that share nothing");
+    }
+    return states;
+}
+
 template <class T>
 void bind_all_finite(nb::module_& m) {
     m.def("all_finite", [](const Array<T>& x) {
@@ -267,15 +276,30 @@ NB_MODULE(_core, m) {
             return self.state->moving()->prior.distance(std::vector<double>(w.data(), w.data() + w.size()));
         });
 
-    m.def("optimize",
-          [](const std::vector<Held*>& many, std::int64_t max_passes, std::int64_t max_visits, double goal) {
-              std::vector<State*> states;
-              for (Held* held : many) {
-                  states.push_back(held->state.get());
-                  expect(held->state->moving() == many[0]->state->moving(), "states that share nothing");
-              }
-              return run(states, max_passes, max_visits, goal);
-          });
+    m.def("optimize", [](const std::vector<Held*>& many, std::int64_t max_passes, std::int64_t max_visits,
+                         double goal) { return run(together(many), max_passes, max_visits, goal); });
+    m.def("meet", [](const std::vector<Held*>& many, std::int64_t passes, double bar, Flags counted, Vector come,
+                     Vector gone, Vector rank) {
+        expect(!many.empty(), "nobody to meet");
+        const std::vector<State*> states = together(many);
+        const auto width = std::size_t(states[0]->n_weights());
+        const auto n = std::size_t(length(many[0]->spec, "cost"));
+        expect(come.size() == width && gone.size() == width, "weights of another length");
+        expect(rank.size() == n && counted.size() == n, "ranks of another length");
+        Meeting meeting{bar, counted.data(), come.data(), gone.data(), rank.data()};
+        std::tuple<std::int64_t, std::int64_t, double> found{};
+        {
+            nb::gil_scoped_release release;
+            std::fill(rank.data(), rank.data() + n, kInfinity);
+            auto& [visited, awake, estimate] = found;
+            for (const Pass& pass : meet(states, passes, meeting)) {
+                visited += pass.visited;
+                awake += pass.awake;
+                estimate = pass.estimate;
+            }
+        }
+        return std::tuple_cat(found, std::tuple(meeting.linear));
+    });
 
     bind_structured(m);
     bind_text(m);

@@ -23,6 +23,10 @@
 //   answer(i, scratch)              sets alpha_i to what the w of the last look asks for
 //   curvature(i)                    what x_i x_i' counts in the Hessian of the losses there
 //
+// Where `step` leaves the gradients after it in the scratch, there is a cheaper way to follow it elsewhere:
+//
+//   deposit_step(i, u, scratch)     u += what the last step added to sum_j alpha_ij x_ij
+//
 // Squared hinge: no cap, alpha_i^2 / (4 C_i) is subtracted from the dual.
 
 namespace dualsvm {

@@ -20,6 +20,17 @@ struct Tally {
     }
 };
 
+/// What is to be found out of rows that have just been read, beside raising the dual over them: who is to stay in
+/// memory, and what the dual variables of all others make.
+struct Meeting {
+    double bar;     // who ranks below stays
+    bool* counted;  // whose dual variables count among the others', before and after
+    double *come,
+        *gone;     // what those make that count is added to one, what those made that do not any more to the other
+    double* rank;  // of each: how far its gradients are from anything to gain, or below 0, at random
+    double linear = 0;  // the change of the linear part
+};
+
 /// What every step moves, whichever rows it comes from: v, w, and the part of the dual that is linear in alpha.
 /// States over different rows of one problem share it.
 struct Moving {

@@ -74,6 +74,57 @@ DUALSVM_WIDE Tally sweep_wide(Block& block, typename Block::Scratch& scratch, co
     return sweep_loop(block, scratch, visits, from, to, weights, sigma);
 }
 
+/// Visits rows that have just been read, for all that is to be known of each while it is at hand.
+template <class Block>
+inline Tally meet_loop(Block& block, typename Block::Scratch& scratch, const Visits& visits, std::size_t from,
+                       std::size_t to, const Weights& weights, double sigma, Meeting& meeting, Random& random) {
+    Tally tally;
+    const Weights come{meeting.come, meeting.come, nullptr, nullptr, nullptr, nullptr};
+    const Weights gone{meeting.gone, meeting.gone, nullptr, nullptr, nullptr, nullptr};
+    for (std::size_t p = from; p < to; ++p) {
+        look_ahead(block, visits, p);
+        const std::uint32_t i = visits.examples[p];
+        const Look look = block.look(i, weights.w, scratch);
+        tally.gap += look.gap;
+        bool& counted = meeting.counted[i];
+        const auto leave = [&] {
+            counted = false;
+            meeting.linear -= block.linear(i);
+            block.deposit(i, gone, scratch);
+        };
+        visits.finds[p] = look.violation > 0 ? Find::gain : Find::rest;
+        if (look.violation > 0) {
+            if constexpr (requires { block.deposit_step(i, come, scratch); }) {
+                const double change = block.step(i, weights, sigma, scratch);
+                tally.linear += change;
+                if (counted) {
+                    meeting.linear += change;
+                    block.deposit_step(i, come, scratch);
+                }
+            } else {
+                if (counted) leave();
+                tally.linear += block.step(i, weights, sigma, scratch);
+                block.look(i, weights.w, scratch);
+            }
+        }
+        const double rest = block.rest(i, scratch);
+        meeting.rank[i] = rest > 0 ? rest : -random.uniform();
+        const bool stays = meeting.rank[i] < meeting.bar;
+        if (stays && counted) leave();
+        if (stays || counted) continue;
+        counted = true;
+        meeting.linear += block.linear(i);
+        block.deposit(i, come, scratch);
+    }
+    return tally;
+}
+
+template <class Block>
+DUALSVM_WIDE Tally meet_wide(Block& block, typename Block::Scratch& scratch, const Visits& visits, std::size_t from,
+                             std::size_t to, const Weights& weights, double sigma, Meeting& meeting, Random& random) {
+    return meet_loop(block, scratch, visits, from, to, weights, sigma, meeting, random);
+}
+
 /// Whether the primal of these blocks can be smooth.
 template <class Block>
 concept Smooth = requires(Block block, typename Block::Scratch scratch) { block.answer(Index(0), scratch); };
@@ -149,7 +200,12 @@ public:
         finds_.resize(due_.size());
         return due_.size();
     }
-    Tally visit(std::size_t from, std::size_t to) override {
+    Tally visit(std::size_t from, std::size_t to, Meeting* meeting) override {
+        if (meeting) {
+            const auto run = wide() ? meet_wide<Block> : meet_loop<Block>;
+            return run(block_, scratch_, share(due_, 0, 1), from, to, moving_.moving(), moving_.sigma, *meeting,
+                       moving_.random);
+        }
         const auto run = wide() ? sweep_wide<Block> : sweep_loop<Block>;
         return run(block_, scratch_, share(due_, 0, 1), from, to, moving_.moving(), moving_.sigma);
     }

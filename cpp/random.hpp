@@ -21,6 +21,9 @@ public:
     /// A number below n, for n < 2^32, uniform to within 2^-32.
     std::uint32_t below(std::uint32_t n) { return std::uint32_t(((next() >> 32) * n) >> 32); }
 
+    /// A number from 0 up to 1.
+    double uniform() { return double(next() >> 11) * 0x1p-53; }
+
     void shuffle(std::vector<std::uint32_t>& items) {
         for (std::size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[below(std::uint32_t(i))]);
     }

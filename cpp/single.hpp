@@ -16,7 +16,7 @@ struct Single {
         double alpha, h, l, cost;  // h < 0: not yet known
     };
     struct Scratch {
-        double g;
+        double g, moved;
     };
 
     Rows rows;
@@ -63,6 +63,8 @@ struct Single {
         c.alpha = std::min(std::max(to, 0.0), cap);
         const double a = c.alpha - old;
         if (a != 0) rows.add(i, side(i) * sigma * a, weights);
+        t.g -= h * a;
+        t.moved = side(i) * a;
         return a * (c.l - 0.5 * curve * (c.alpha + old));
     }
 
@@ -76,6 +78,9 @@ struct Single {
     void answer(Index i, const Scratch& t) { at[i].alpha = std::max(at[i].alpha + 2 * at[i].cost * t.g, 0.0); }
     double curvature(Index i) const { return at[i].alpha > 0 ? 2 * at[i].cost : 0.0; }
 
+    void deposit_step(Index i, const Weights& u, const Scratch& t) const {
+        if (t.moved != 0) rows.add(i, t.moved, u);
+    }
     void deposit(Index i, const Weights& u, Scratch&) const {
         if (at[i].alpha > 0) rows.add(i, side(i) * at[i].alpha, u);
     }

@@ -38,9 +38,10 @@ public:
     virtual void explore() = 0;
 
     /// What a pass of `optimize` is made of: find who is due next, in random order, and how many that are; visit some
-    /// of them; and note what was found; returns how many have something to gain.
+    /// of them, for the first time if there is a meeting; and note what was found; returns how many have something to
+    /// gain.
     virtual std::size_t turn() = 0;
-    virtual Tally visit(std::size_t from, std::size_t to) = 0;
+    virtual Tally visit(std::size_t from, std::size_t to, Meeting* meeting) = 0;
     virtual std::int64_t note() = 0;
 
     /// certify: the dual of alpha and the primal of the weights offered, in one pass over all examples; where single
@@ -92,5 +93,8 @@ protected:
 /// them, `max_visits` visits, or an estimated relative gap of `goal`.
 std::vector<Pass> optimize(const std::vector<State*>& states, std::int64_t max_passes, std::int64_t max_visits,
                            double goal);
+
+/// meet: passes over the first of these states, whose rows have just been read, in the company of the others.
+std::vector<Pass> meet(const std::vector<State*>& states, std::int64_t passes, Meeting& meeting);
 
 }  // namespace dualsvm

@@ -17,7 +17,7 @@ struct TwoSided {
         double b, h, y, cost;  // h < 0: not yet known
     };
     struct Scratch {
-        double r;
+        double r, moved;
     };
 
     Rows rows;
@@ -69,6 +69,8 @@ struct TwoSided {
         c.b = std::copysign(size, pull);
         const double a = c.b - old;
         if (a != 0) rows.add(i, sigma * a, weights);
+        t.r -= h * a;
+        t.moved = a;
         return a * c.y - epsilon * (size - std::abs(old)) - 0.5 * curve * a * (c.b + old);
     }
 
@@ -85,6 +87,9 @@ struct TwoSided {
     }
     double curvature(Index i) const { return at[i].b != 0 ? 2 * at[i].cost : 0.0; }
 
+    void deposit_step(Index i, const Weights& u, const Scratch& t) const {
+        if (t.moved != 0) rows.add(i, t.moved, u);
+    }
     void deposit(Index i, const Weights& u, Scratch&) const {
         if (at[i].b != 0) rows.add(i, at[i].b, u);
     }

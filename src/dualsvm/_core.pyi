@@ -46,6 +46,16 @@ class State:
 def optimize(
     states: list[State], max_passes: int, max_visits: int, goal: float, /
 ) -> list[tuple[int, int, float, float, float]]: ...
+def meet(
+    states: list[State],
+    passes: int,
+    bar: float,
+    counted: NDArray[Any],
+    come: NDArray[float64],
+    gone: NDArray[float64],
+    rank: NDArray[float64],
+    /,
+) -> tuple[int, int, float, float]: ...
 
 class Working:
     def __init__(self, spec: dict[str, Any], patience: int, seed: int, /) -> None: ...

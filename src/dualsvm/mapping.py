@@ -31,6 +31,8 @@ import numpy as np
 from .checks import Array
 from .rows import Rows
 
+_SOME = 200  # lists that suffice for a mean
+
 
 class Mapping(Protocol):
     """What the rest of the library asks of a task. Dual variables come in the shape `alpha_shape`."""
@@ -55,7 +57,7 @@ class Mapping(Protocol):
 
     @property
     def stretch(self) -> float:
-        """How many times as large as that of a row the square of a constraint is, about; 0 if that is not known."""
+        """How many times as large as that of a row the square of a constraint is, about."""
 
     def violations(self, rows: Rows, w: Array) -> Array:
         """Return ``max_j (l_ij - w.x_ij)`` for every example."""
@@ -74,6 +76,13 @@ class Mapping(Protocol):
 
     def scale(self, alpha: Array, factor: Array) -> Array:
         """Return the dual variables of every example times its factor."""
+
+    def units(self, of_rows: Array) -> tuple[Array, Array]:
+        """Return to which unit examples belong, and lines of alpha, given to which every row does."""
+
+    @property
+    def held(self) -> tuple[int, int]:
+        """Bytes that the kernel holds of an example, and of a line of alpha, about."""
 
     @property
     def fingerprint(self) -> str:
@@ -109,6 +118,13 @@ class _Mapping:
 
     def combine(self, rows: Rows, alpha: Array) -> Array:
         return rows.combine(self.coefficients(alpha, rows.n)).T
+
+    def units(self, of_rows: Array) -> tuple[Array, Array]:
+        return of_rows, of_rows
+
+    @property
+    def held(self) -> tuple[int, int]:
+        return 100, 8 * int(np.prod(self.alpha_shape[1:]))
 
     @property
     def fingerprint(self) -> str:
@@ -180,6 +196,10 @@ class Pairs(_Mapping):
 
     def linear(self, alpha: Array) -> float:
         return float(alpha @ self.margins)
+
+    def units(self, of_rows: Array) -> tuple[Array, Array]:
+        of_pairs = of_rows[self.pairs[:, 0]]
+        return of_pairs, of_pairs
 
 
 @dataclass(frozen=True)
@@ -282,6 +302,9 @@ class _Shared(_Mapping):
         each[self.member] = np.repeat(factor, np.diff(self.start))
         return super().scale(alpha, each)
 
+    def units(self, of_rows: Array) -> tuple[Array, Array]:
+        return of_rows[self.member[self.start[:-1]]], of_rows
+
 
 @dataclass(frozen=True)
 class Grouped(_Shared):
@@ -339,7 +362,10 @@ class Lists(_Shared):
 
     @property
     def stretch(self) -> float:
-        return 0.0
+        """Where all pairs are violated, a row counts so many times: the sum of the squares, of some lists."""
+        lists = list(itertools.pairwise(self.start[: _SOME + 1]))
+        weight = np.ones(len(self.grade)) if self.weight is None else self.weight
+        return float(np.mean([_square(self.grade[a:b], weight[a:b]) for a, b in lists]))
 
     def violations(self, rows: Rows, w: Array) -> Array:
         scores = rows.scores(w)[self.member]
@@ -361,11 +387,22 @@ class Lists(_Shared):
         return np.add.reduceat(alpha[self.member, 3], self.start[:-1])
 
     @property
+    def held(self) -> tuple[int, int]:
+        return 2300, 80  # a Gram matrix, and coefficients in a few constraints
+
+    @property
     def fingerprint(self) -> str:
         digest = hashlib.sha256()
         for part in (self.start, self.member, self.grade, self.weight):
             digest.update(b"|" if part is None else part.tobytes())
         return digest.hexdigest()
+
+
+def _square(grade: Array, weight: Array) -> float:
+    """Return the sum over rows of the square of weight times (weights of lower grades - weights of higher ones)."""
+    below = np.concatenate([[0.0], np.cumsum(np.bincount(grade, weight))])
+    count = weight * (below[grade] + below[grade + 1] - below[-1])
+    return float(count @ count)
 
 
 def _pair_losses(scores: Array, grade: Array, weight: Array, margin: float) -> float:

@@ -27,7 +27,7 @@ def write(
 ) -> None:
     """Write a file, which replaces an older one only when it is complete; arrays may be made one by one, as pairs."""
     target = Path(os.path.realpath(path))
-    draft = target.with_name(f".{secrets.token_hex(8)}")
+    draft = target.with_name(f"{_draft(target)}{secrets.token_hex(8)}")
     text = np.array(json.dumps({"format": form} | meta))
     pairs = arrays.items() if isinstance(arrays, Mapping) else arrays
     how = zipfile.ZIP_DEFLATED if packed else zipfile.ZIP_STORED
@@ -43,6 +43,19 @@ def write(
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
+
+
+def clear(path: str | os.PathLike[str]) -> None:
+    """Delete what is left of files under this name that were never completed, as whoever wrote them was killed."""
+    target = Path(os.path.realpath(path))
+    for left in list(target.parent.iterdir()):
+        if left.name.startswith(_draft(target)):
+            left.unlink(missing_ok=True)
+
+
+def _draft(target: Path) -> str:
+    """Return how the names of unfinished files begin."""
+    return f".{target.name[:64]}.draft."
 
 
 def read(

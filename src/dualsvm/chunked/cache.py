@@ -2,47 +2,63 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 import numpy as np
 
 from ..checks import Array
-from ..data import Chunk
-from .part import EVERYBODY, Frame, Part
+from .part import EVERYBODY, NOBODY, Frame, Part
 
-Packed = tuple[Array, Array | None]  # values and, where there are several a row, places
+Packed = tuple[Array, Array | None]  # values and, where most are 0, places
 
 _FULL = 0.95  # of the limit that is handed out
 _ROOM = 0.85  # of the limit that is left in use when it has been exceeded
+_FIRST_ROOM = 0.5  # the same, while nobody knows how much there is
+_RECENT = 32  # chunks from whose ranks the bar is found
 _WITNESSES = 0.05  # of the limit: a random sample of the rows that are not kept
 _SAMPLE = 64  # ranks of every chunk, from which to learn where the bar is
+_ANEW = 8  # reads, of which one builds the sums anew, so that rounding never drifts
 
 
 class Cache:
     """Dual variables of all chunks that were met, and some of their rows.
 
-    `u` and `linear` are what the dual variables of those make that are not in memory and have been met since `begin`.
+    What the dual variables of those make that are not in memory follows what changes; now and then a read builds it
+    anew, and it then only counts what that has met.
     """
 
     def __init__(self, frame: Frame, limit: float, random: np.random.Generator, threads: int) -> None:
         self.frame, self.limit, self.random, self.threads = frame, limit, random, threads
-        self.parts: dict[int, Part] = {}
-        self.bytes = 0
         self.bar = np.inf  # who ranks below is kept
         self.total = 0.0  # bytes of all rows, once they have been met
+        self.met_bytes = 0  # bytes of those met in the present read
+        self.expected = 0.0  # bytes that there will be, before they have been met
         self.starts: dict[int, int] = {}
-        self.lengths: dict[int, int] = {}
+        self.lengths: dict[int, int] = {}  # lines of dual variables
         self.labels: dict[int, Array] = {}  # classes of the examples, where they have any
-        self._duals: dict[int, Packed] = {}
-        self._witnesses: dict[int, tuple[Part, float]] = {}
-        self.begin()
+        self.forget()
+        self._sample: deque[tuple[Array, float]] = deque(maxlen=_RECENT)
+        self._reads = 0
 
     def __len__(self) -> int:
         return sum(len(part) for part in self.parts.values())
 
     def begin(self) -> None:
         """Take note that a read begins."""
-        self.u, self.linear = np.zeros(self.frame.kernel.n_weights), 0.0
+        self.met_bytes = 0
         self._met: set[int] = set()
-        self._sample: list[tuple[Array, float]] = []
+        self._reads += 1
+        self._anew = self._reads % _ANEW == 0
+        if self._anew:
+            self.count(np.zeros_like(self._come), 0.0)
+
+    def count(self, u: Array, linear: float) -> None:
+        """Take note of what the dual variables of the rows make that are not in memory."""
+        self._come, self._gone, self._linear = u, np.zeros_like(u), linear
+
+    def rest(self) -> tuple[Array, float]:
+        """Return what the dual variables of the rows make that are not in memory, and their linear part."""
+        return self._come - self._gone, self._linear
 
     def alpha(self, index: int) -> Array:
         """Return the dual variables of a chunk, those of an example on one line."""
@@ -54,18 +70,26 @@ class Cache:
             alpha[self.parts[index].which] = self.parts[index].alpha()
         return alpha
 
-    def meet(self, chunk: Chunk) -> Part:
-        """Return all rows of a chunk, with their dual variables; what was kept of it gives way to them."""
-        self.starts[chunk.index], self.lengths[chunk.index] = chunk.start, len(chunk)
+    def meet(self, part: Part) -> None:
+        """Give the rows of a chunk their dual variables; what was kept of it gives way to them."""
+        chunk = part.chunk
+        index = chunk.index
+        self.starts[index], self.lengths[index] = chunk.start, len(part.which)
         if chunk.y is not None and chunk.y.dtype.kind == "i":
-            self.labels[chunk.index] = chunk.y
-        part = Part(self.frame, chunk, np.arange(len(chunk)), self.alpha(chunk.index))
-        if (old := self.parts.pop(chunk.index, None)) is not None:
+            self.labels[index] = chunk.y
+        part.resume(self.alpha(index))
+        old = self.parts.pop(index, None)
+        if not self._anew:
+            part.count_all_but(NOBODY if old is None else old.which)
+        if old is not None:
             self.bytes -= old.bytes
-        return part
+        self._met.add(index)
+        self.met_bytes += part.bytes
+        self.expected = max(self.expected, self.met_bytes)
+        self.limit = max(self.limit, part.bytes)  # a chunk is in memory anyway
 
     def company(self, part: Part, share: float) -> list[Part]:
-        """Return some of what is in memory, at random: `share` times as many rows as a part has."""
+        """Return some of what is in memory, at random: `share` times as many examples as a part has."""
         room, some = share * len(part), []
         for index in self.random.permutation(list(self.parts)).tolist():
             room -= len(self.parts[index])
@@ -78,31 +102,43 @@ class Cache:
         """Whether not all of a part could be kept."""
         return self.bytes + part.bytes > self.limit
 
+    def visit(self, part: Part, company: list[Part], passes: int) -> tuple[int, int, float]:
+        """Run passes over the rows of a chunk, in company; find out whom to keep. Return what `optimize` does."""
+        visited, awake, estimate, linear = part.meet(company, passes, self.bar, self._come, self._gone)
+        self._linear += linear
+        return visited, awake, estimate
+
+    def take(self, part: Part, alpha: Array) -> None:
+        """Give the rows of a chunk these dual variables, which nothing counts yet, and find out whom to keep."""
+        part.resume(alpha)
+        part.rank_units(self.frame.current(), self.random, self.threads)
+        self._linear += part.deposit(~(part.rank < self.bar), self._come)
+
     def keep(self, part: Part) -> None:
-        """Keep those rows of a chunk that are worth it, and the dual variables of all."""
+        """Keep those units of a chunk that rank below the bar, and the dual variables of all."""
         index = part.chunk.index
-        part.rank_rows(self.frame.current(), self.random, self.threads)
         self._sample.append((self.random.choice(part.rank, _SAMPLE), part.bytes / _SAMPLE))
-        self._met.add(index)
         self._remember(index, part.alpha())
         self._witnesses.pop(index, None)
-        self._replace(index, part, part.rank < max(self.bar, self._share(part)))
-        while self.bytes > self.limit:
+        self._replace(index, part, part.rank < self.bar)
+        if self.bytes > self.limit:
             self._evict()
+        elif self.total > 0:
+            self.bar = self._fair()
 
-    def _share(self, part: Part) -> float:
-        """Return below which rank the rows of a chunk take their share of the limit, which they may in any case."""
-        if self.total == 0:
-            return -np.inf
-        return _rank_at(part.rank, part.sizes, _FULL * self.limit * part.bytes / self.total)
+    def _fair(self) -> float:
+        """Return below which rank a share of the rows lies that has room."""
+        if not self._sample:
+            return np.inf
+        ranks, sizes = np.concatenate([ranks for ranks, _ in self._sample]), [size for _, size in self._sample]
+        room = _FULL * self.limit * (_SAMPLE * sum(sizes) / self.total)
+        return _rank_at(ranks, np.repeat(sizes, _SAMPLE), room)
 
     def _replace(self, index: int, part: Part, keep: Array) -> None:
-        """Keep these rows of a part in memory, and a few witnesses for the rest."""
+        """Keep these units of a part in memory, and a few witnesses for the rest."""
         rest = np.flatnonzero(~keep)
-        if len(rest) and index in self._met:
-            self.linear += part.kernel.deposit(np.ascontiguousarray(~keep), self.u)
         if len(rest) and index not in self._witnesses:
-            share = _WITNESSES * self.limit / (self.total or 3 * self.limit or 1.0)
+            share = _WITNESSES * self.limit / (self.total or self.expected)
             n = max(1, min(len(rest), int(share * len(keep))))
             chosen = np.sort(self.random.choice(rest, n, replace=False))
             self._witnesses[index] = part.some(chosen), len(rest) / n
@@ -111,16 +147,19 @@ class Cache:
             self.bytes += self.parts[index].bytes
 
     def _evict(self) -> None:
-        """Drop rows until the limit is kept."""
+        """Drop units until the limit is kept."""
         w = self.frame.current()
         for part in self.parts.values():
-            part.rank_rows(w, self.random, self.threads)
+            part.rank_units(w, self.random, self.threads)
         ranks, sizes = (np.concatenate([getattr(p, name) for p in self.parts.values()]) for name in ("rank", "sizes"))
-        self.bar = _rank_at(ranks, sizes, _ROOM * self.limit)
-        for index, part in list(self.parts.items()):
+        self.bar = _rank_at(ranks, sizes, (_ROOM if self.total > 0 else _FIRST_ROOM) * self.limit)
+        for index in list(self.parts):
+            part = self.parts[index]
             keep = part.rank < self.bar
             if keep.all():
                 continue
+            if index in self._met or not self._anew:
+                self._linear += part.deposit(~keep, self._come)
             self._remember(index, self.alpha(index))
             self.bytes -= part.bytes
             del self.parts[index]
@@ -133,47 +172,45 @@ class Cache:
         """Return the dual variables of a chunk as they are kept: values, and their places, where most are 0."""
         return self._duals[index] if index in self._duals and index not in self.parts else packed(self.alpha(index))
 
-    def met(self) -> tuple[Array, float]:
-        """Return what all dual variables make that have been met since `begin`, be they in memory or not."""
-        u, linear = self.u.copy(), self.linear
-        for index, part in self.parts.items():
-            if index in self._met:
-                linear += part.kernel.deposit(EVERYBODY, u)
-        return u, linear
-
     def sample(self) -> Array:
-        """Return what `end` is to learn from, as a table."""
+        """Return what the bar is learned from, as a table."""
         return np.array([[*ranks, size] for ranks, size in self._sample]).reshape(-1, _SAMPLE + 1)
 
-    def recall(self, duals: dict[int, tuple[int, int, Packed]], labels: dict[int, Array]) -> None:
+    def recall(self, duals: dict[int, tuple[int, int, Packed]], labels: dict[int, Array], sample: Array) -> None:
         """Take the dual variables of chunks, given with where these begin and how many rows they have."""
         for index, (start, length, packed) in duals.items():
             self.starts[index], self.lengths[index], self._duals[index] = start, length, packed
             self.alpha(index)  # an error, if they do not fit
         self.labels = dict(labels)
+        self._sample.extend((line[:-1], float(line[-1])) for line in sample)
 
-    def go_on(self, met: set[int], u: Array, linear: float, sample: Array) -> None:
-        """Go on with a read in which some chunks have been met."""
-        self._met, self.u, self.linear = set(met), u, linear
-        self._sample = [(line[:-1], float(line[-1])) for line in sample]
-
-    def end(self) -> None:
-        """Take note that a read has ended, and learn from it whom to keep in the next."""
-        self.total = float(sum(_SAMPLE * size for _, size in self._sample))
-        ranks = np.concatenate([ranks for ranks, _ in self._sample])
-        sizes = np.repeat([size for _, size in self._sample], _SAMPLE)
-        self.bar = _rank_at(ranks, sizes, _FULL * self.limit)
+    def end(self) -> tuple[Array, float]:
+        """Take note that a read has ended; return what all dual variables make, and their linear part."""
+        self.total = float(self.met_bytes)
+        self.bar = self._fair()
+        self._anew = False
+        self.count(*self.rest())
+        u, linear = self.rest()
+        for part in self.parts.values():
+            linear += part.kernel.deposit(EVERYBODY, u)
+        return u, linear
 
     def let_go(self) -> None:
         """Let go of all rows; dual variables stay."""
         for index in list(self.parts):
             self._remember(index, self.alpha(index))
-        self.parts, self._witnesses, self.bytes = {}, {}, 0
+        self.parts.clear()
+        self._witnesses.clear()
+        self.bytes = 0
 
     def forget(self) -> None:
         """Let go of all rows, and make all dual variables 0."""
-        self.parts, self._witnesses, self._duals, self.bytes = {}, {}, {}, 0
-        self.begin()
+        self.parts: dict[int, Part] = {}
+        self.bytes = 0
+        self._duals: dict[int, Packed] = {}
+        self._witnesses: dict[int, tuple[Part, float]] = {}
+        self._met, self._anew = set(), False
+        self.count(np.zeros(self.frame.kernel.n_weights), 0.0)
 
     def missing(self, w: Array) -> float:
         """Estimate by how much the losses at w of all rows that are not in memory exceed their part of u."""
@@ -183,9 +220,9 @@ class Cache:
 
 def packed(alpha: Array) -> Packed:
     """Return dual variables as they are kept."""
-    if alpha.ndim == 1:
-        return alpha, None
     at = np.flatnonzero(alpha)
+    if 1.5 * len(at) > alpha.size:
+        return alpha.reshape(-1), None
     return alpha.reshape(-1)[at], at.astype(np.uint32 if alpha.size < 2**32 else np.int64)
 
 

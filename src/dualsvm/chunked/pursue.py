@@ -6,15 +6,15 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing
-from functools import partial
 
 import numpy as np
 
 from ..checks import Array
 from ..data import Chunk, Dataset
+from ..data.ahead import read_ahead
 from ..progress import Watcher
 from ..solution import Record, relative_gap
-from .run import Run
+from .run import Ahead, Run
 from .snapshot import Keeper
 
 
@@ -100,20 +100,22 @@ class Runs:
             run.share(self.limit / len(left))
             if not self.met:
                 run.begin_read()
-        with closing(self._chunks()) as chunks:
-            for raw in chunks:
-                if raw.index in self.met:
-                    continue
-                if self.keeper is not None and self.met and self.keeper.due:
-                    self.keeper.write(self)
-                self._meet(raw, left)
-                del raw
+        with closing(read_ahead(self._prepared(left), self.dataset.ahead)) as chunks:
+            for raw, chunk, ahead in chunks:
+                if self.keeper is not None:
+                    if self.met and self.keeper.due:
+                        self.keeper.write(self)
+                    self.keeper.look_at(raw)
+                if chunk is not None:
+                    self._meet(left, chunk, ahead)
+                self.met.add(raw.index)
+                del raw, chunk, ahead
         if not all(run.begun for run in left):
             raise ValueError(
                 f"{self.dataset.name} holds nothing to learn from: no chunk has an example, such as two rows of one "
                 "query with different relevance"
             )
-        self._each(left, Run.end_read)
+        self._each(left, lambda _, run: run.end_read())
         self.met.clear()
         for run in left:
             if run.converged:
@@ -132,25 +134,30 @@ class Runs:
         # dual variables to start from come in the order of the rows
         return self.dataset.chunks(None if any(run.starting for run in self.left) else self.runs[0].random)
 
-    def _meet(self, raw: Chunk, left: list[Run]) -> None:
-        if self.keeper is not None:
-            self.keeper.look_at(raw)
-        chunk = raw if self.prepare is None else self.prepare(raw)
-        if chunk is not None:
-            self._each(left, partial(Run.meet, chunk=chunk))
-        self.met.add(raw.index)
+    def _prepared(self, left: list[Run]) -> Generator[tuple[Chunk, Chunk | None, list[Ahead | None]], None, None]:
+        """Read chunks, and do for each problem what can be done before it meets them: a thread is ahead with this."""
+        with closing(self._chunks()) as chunks:
+            for raw in chunks:
+                if raw.index not in self.met:
+                    chunk = raw if self.prepare is None else self.prepare(raw)
+                    yield raw, chunk, [] if chunk is None else [run.ahead(chunk) for run in left]
+                    del chunk
+                del raw
+
+    def _meet(self, left: list[Run], chunk: Chunk, ahead: list[Ahead | None]) -> None:
+        self._each(left, lambda k, run: run.meet(chunk, ahead[k]))
 
     def settle(self) -> None:
         """Solve what is in memory of the problems that are not done yet."""
-        self._each(self.left, Run.settle)
+        self._each(self.left, lambda _, run: run.settle())
 
-    def _each(self, runs: list[Run], act: Callable[[Run], None]) -> None:
+    def _each(self, runs: list[Run], act: Callable[[int, Run], None]) -> None:
         self.torn = True
         if self._pool is None or len(runs) == 1:
-            for run in runs:
-                act(run)
+            for k, run in enumerate(runs):
+                act(k, run)
         else:
-            acts = [self._pool.submit(act, run) for run in runs]
+            acts = [self._pool.submit(act, k, run) for k, run in enumerate(runs)]
             try:
                 for one in acts:
                     one.result()

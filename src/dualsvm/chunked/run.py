@@ -22,13 +22,15 @@ from ..problem import Problem
 from ..pull import Pull
 from ..solution import relative_gap
 from .cache import Cache, Packed, packed
-from .part import EVERYBODY, NOTHING, Frame, Part, optimize
+from .part import NOTHING, Frame, Part, optimize
 from .start import Start
+
+Ahead = tuple[Part, float]  # the rows of a chunk, and what they lose at the weights that the read bounds
 
 _ALL = 10**9  # passes
 _FACTS = (
     *("lower", "upper", "dual", "estimate", "loss", "explored", "active", "reads", "visits", "stiffness", "distance"),
-    *("_judging", "_whole"),
+    "_whole",
 )
 _STIFF = 1.0  # plain passes do well up to this stiffness; less than in memory, as those over a chunk see little else
 
@@ -37,8 +39,8 @@ _STIFF = 1.0  # plain passes do well up to this stiffness; less than in memory, 
 class Plan:
     """How much work goes into what is in memory; all of these are matters of speed only."""
 
-    chunk_passes: int = 2  # over the rows of a chunk that has just been read
-    company: float = 1.0  # rows in memory that are visited along with those, in units of them
+    chunk_passes: int = 2  # over the rows of a chunk that has just been read; the second finds only some still due
+    company: float = 0.5  # rows in memory that are visited along with those, in units of them
     seed_gap: float = 0.02  # to which the first rows are solved, before any is dropped
     seed_passes: int = 60  # over these, at most
     fine: float = 0.1  # part of the gap to which what is in memory is solved after a read
@@ -92,10 +94,14 @@ class Run:
         self.reads = self.visits = 0
         self.loss, self.explored, self.active = 0.0, 0, 0  # what the present read has added up
         self.estimate = np.inf
-        self._judging = False  # whether the present read bounds the weights offered
+        self._judged: Array = NOTHING  # weights that the present read bounds, as the kernel has them
+        self._ready = False  # whether chunks can be prepared in advance
         self._whole = True  # whether all rows that have been seen are in memory
         self._start: Start | None = None
         self._part: Part | None = None  # what is being met
+        self.frame: Frame
+        self.cache: Cache
+        self.pull: Pull
         # what a pull asks for
         self.stiffness, self.distance, self.plain_passes = 0.0, 0.0, np.inf
 
@@ -145,43 +151,63 @@ class Run:
     def begin_read(self) -> None:
         """Take note that a read of the data begins."""
         self.loss, self.explored, self.active = 0.0, 0, 0
-        self._judging = self.reads > 0 or self._start is not None
+        self._judged = self.offer if self.reads > 0 else NOTHING
         if self.begun:
             self.cache.begin()
 
-    def meet(self, chunk: Chunk) -> None:
+    def ahead(self, chunk: Chunk) -> Ahead | None:
+        """Do what can be done in advance for meeting a chunk, as it was prepared: another thread may see to this."""
+        return self._now(chunk) if self._ready else None
+
+    def _now(self, chunk: Chunk) -> Ahead:
+        part = Part(self.frame, chunk)
+        return part, part.kernel.survey(self._judged, NOTHING, self.threads)[0] if len(self._judged) else 0.0
+
+    def meet(self, chunk: Chunk, ahead: Ahead | None = None) -> None:
         """Meet the next chunk of a read, as it was prepared."""
         if not self.begun:
             self._begin(chunk)
-        self._part = part = self.cache.meet(chunk)
-        if self._judging:
-            self.loss += part.kernel.survey(self.offer, NOTHING, self.threads)[0]
+        part, loss = ahead or self._now(chunk)
+        self.loss += loss
+        if self.cache.expected == 0:
+            n = self.dataset.n_rows
+            self.cache.expected = part.bytes / len(chunk) * n if n else 10 * self.limit
+        self.cache.meet(part)
+        self._part = part
         if self._start is not None:
-            part.resume(self._start.take(part.problem))
+            self.cache.take(part, self._start.take(part.problem))
         else:
             self._improve(part)
         self.cache.keep(part)
         self._part = None
 
     def _improve(self, part: Part) -> None:
+        seeding = self._whole and self.reads == 0
+        if seeding:
+            self._feel(part)
         company = self.cache.company(part, self.plan.company)
-        visited, awake, self.estimate = optimize([part, *company], self.plan.chunk_passes)
+        visited, awake, self.estimate = self.cache.visit(part, company, self.plan.chunk_passes)
         self.explored, self.active = self.explored + visited, self.active + awake
-        if self._whole and self.cache.overflows(part):
+        if seeding and self.cache.overflows(part):
             self._seed_weights(part)
+
+    def _feel(self, part: Part) -> None:
+        """Learn how stiff the problem is, from all rows in memory."""
+        met = self.cache.met_bytes
+        self.stiffness += (part.stiffness() - self.stiffness) * part.bytes / met
+        if self.pull.kappa == 0 and self.stiffness > _STIFF:
+            self.pull = Pull(self, _STIFF)
+            self.pull.begin(self.weights())
 
     def end_read(self) -> None:
         """Take note that all chunks have been met: bound the weights offered, and build v anew."""
-        self.cache.end()
+        u, linear = self.cache.end()
         self.reads += 1
         self.visits += self.explored
-        if self._judging:
-            upper = self.frame.kernel.distance(self.offer) + self.loss
+        if len(self._judged):
+            upper = self.frame.kernel.distance(self._judged) + self.loss
             if upper < self.upper:
-                self.upper, self.w = upper, self.frame.layout.as_seen(self.offer)
-        u, linear = self.cache.u.copy(), self.cache.linear
-        for part in self.cache.parts.values():
-            linear += part.kernel.deposit(EVERYBODY, u)
+                self.upper, self.w = upper, self.frame.layout.as_seen(self._judged)
         scale = self.upper if np.isfinite(self.upper) else 0.0
         dual = self.frame.kernel.rebuild(u, linear, scale)
         if self._start is not None and dual < self.frame.kernel.nothing():
@@ -196,12 +222,11 @@ class Run:
     def told(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Return all that is known but for dual variables, for a file: numbers, and arrays."""
         facts = {name: getattr(self, name) for name in _FACTS}
-        facts |= {"bar": self.cache.bar, "total": self.cache.total, "kappa": self.pull.kappa}
+        facts |= {name: getattr(self.cache, name) for name in ("bar", "total", "met_bytes")}
         u = np.empty(self.frame.kernel.n_weights)
-        u_met, facts["linear_met"] = self.cache.met()
-        facts["linear"] = self.frame.kernel.counted(u)
+        facts |= {"kappa": self.pull.kappa, "linear": self.frame.kernel.counted(u)}
         facts["random"] = self.random.bit_generator.state
-        arrays = {"offer": self.offer, "u": u, "u_met": u_met, "sample": self.cache.sample()}
+        arrays = {"offer": self.offer, "judged": self._judged, "u": u, "sample": self.cache.sample()}
         known = {"w": self.w, "last": self.pull.last}
         return facts, arrays | {name: value for name, value in known.items() if value is not None}
 
@@ -218,8 +243,10 @@ class Run:
             setattr(self, name, facts[name])
         self._whole &= self.reads == 0  # no row is in memory any more
         self.random.bit_generator.state = facts["random"]
-        self.cache.bar, self.cache.total = facts["bar"], facts["total"]
-        self.offer, self.w = arrays["offer"], arrays.get("w")
+        for name in ("bar", "total", "met_bytes"):
+            setattr(self.cache, name, facts[name])
+        self.cache.count(arrays["u"], facts["linear"])  # no row is in memory
+        self.offer, self._judged, self.w = arrays["offer"], arrays["judged"], arrays.get("w")
         self.pull.kappa = facts["kappa"]
         self.draw(self.weights(), 0.0)
         self.pull.begin(arrays.get("last", self.weights()))
@@ -231,13 +258,14 @@ class Run:
         self.frame = Frame(self.problem_of, chunk, self._seed, self._single)
         self.cache = Cache(self.frame, self.limit, self.random, self.threads)
         self.lower = self.frame.kernel.nothing()
-        self.stiffness = self.frame.stiffness(chunk)
         self.pull = Pull(self, _STIFF)
         if self._start is not None and self._start.fits(self.frame.problem):
             self._take(self._start.w)
+            self._judged = self.offer
         elif self._start is not None:
-            self._start, self._whole, self._judging = None, True, False
+            self._start, self._whole = None, True
         self.pull.begin(self.weights())
+        self._ready = True
 
     def _take(self, w: Array) -> None:
         """Offer these weights, and have v be what makes them, until it is built."""
@@ -312,7 +340,7 @@ class Run:
 
     def _bounds(self, parts: list[Part], w: Array) -> tuple[float, float]:
         """Return bounds on the problem that these parts are, at some weights; builds v anew."""
-        u, linear = self.cache.u.copy(), self.cache.linear
+        u, linear = self.cache.rest()
         upper = self.frame.kernel.distance(w) + linear - float(w @ u)
         for part in parts:
             loss, own = part.kernel.inspect(w, u, self.threads)

@@ -44,6 +44,8 @@ class Keeper:
         self.about, self.path, self.every = about, path, every
         if path is not None and not Path(path).absolute().parent.is_dir():
             raise FileNotFoundError(f"the folder of the checkpoint {os.fspath(path)!r} does not exist: make it first")
+        if path is not None:
+            store.clear(path)
         self._last = time.monotonic()
         self._prints: dict[int, tuple[int, int, int]] = {}  # of every chunk: where it begins, its length, its print
         self._origin = ""
@@ -134,15 +136,12 @@ class Keeper:
                 index: (start, length, (own[f"alpha.{index}"], own.get(f"alpha.{index}.at")))
                 for index, start, length in own["where"].tolist()
             }
-            run.cache.recall(duals, labels)
+            run.cache.recall(duals, labels, own["sample"])
         runs.reads, runs.history = int(meta["reads"]), Record.from_table(arrays["history"])
         runs.began = time.perf_counter() - float(meta["seconds"])
         reading = all(was for was, run in zip(meta["reading"], runs.runs, strict=True) if not run.converged)
-        if meta["met"] and reading:
+        if reading:
             runs.met = set(meta["met"])
-            for k, run in enumerate(runs.runs):
-                linear = meta["facts"][k]["linear_met"]
-                run.cache.go_on(runs.met, arrays[f"{k}.u_met"], linear, arrays[f"{k}.sample"])
 
 
 _PARTS = ("dense", "data", "indices", "indptr", "shape")

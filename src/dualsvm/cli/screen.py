@@ -97,7 +97,7 @@ class Watched(Dataset):
     """A dataset that shows how far it has been read."""
 
     def __init__(self, dataset: Dataset, screen: Screen, what: str = "") -> None:
-        super().__init__(dataset._passes, dataset._ahead)
+        super().__init__(dataset._passes, dataset.ahead)
         self._screen, self._what = screen, what
 
     def chunks(self, order: Any = None) -> Generator[Chunk, None, None]:

@@ -53,7 +53,7 @@ class Dataset:
     """
 
     def __init__(self, passes: TablePasses | StreamPasses, ahead: int = 1) -> None:
-        self._passes, self._ahead = passes, ahead
+        self._passes, self.ahead = passes, ahead
 
     @property
     def name(self) -> str:
@@ -140,7 +140,7 @@ class Dataset:
         >>> sorted(chunk.index for chunk in dataset.chunks(np.random.default_rng(0)))
         [0, 1, 2]
         """
-        return read_ahead(self._passes.begin(order), self._ahead)
+        return read_ahead(self._passes.begin(order), self.ahead)
 
     def targets(self) -> Array:
         r"""Return the targets of all rows; where the source does not have them in one place, this takes a pass.
@@ -209,7 +209,7 @@ class Dataset:
 
         with closing(self.chunks()) as chunks:
             write_store(path, chunks, self._known, as_float(dtype), overwrite, callback)
-        return open_dataset(path, read_ahead=self._ahead)
+        return open_dataset(path, read_ahead=self.ahead)
 
     def _known(self) -> dict[str, Any]:
         """Return what a store is to remember beside the rows."""

@@ -102,6 +102,8 @@ class Learner:
         if not all(run.begun for run in several):  # interrupted before there was anything to learn from
             raise KeyboardInterrupt
         self.width = several[0].frame.n_features
+        for run in several:
+            run.cache.let_go()
 
     def _keep(self) -> None:
         """See to checkpoints, and go on from one."""

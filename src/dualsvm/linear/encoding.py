@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,8 @@ def encode(value: Any, name: str, arrays: dict[str, Array]) -> Any:
 
 def as_text(value: Any, name: str) -> str:
     """Return a value as a short text that tells it from others, most likely."""
+    if isinstance(value, Real) and not isinstance(value, bool):
+        return json.dumps(float(value))
     arrays: dict[str, Array] = {}
     text = json.dumps(encode(value, name, arrays))
     if not arrays:
