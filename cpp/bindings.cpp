@@ -4,6 +4,9 @@
 #include <nanobind/stl/vector.h>
 
 #include <tuple>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "arrays.hpp"
 #include "cholesky.hpp"
@@ -299,6 +302,12 @@ NB_MODULE(_core, m) {
             }
         }
         return std::tuple_cat(found, std::tuple(meeting.linear));
+    });
+
+    m.def("trim", [] {  // gives memory that is free back to the system, where the C library does not by itself
+#ifdef __GLIBC__
+        malloc_trim(0);
+#endif
     });
 
     bind_structured(m);

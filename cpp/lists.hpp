@@ -130,7 +130,16 @@ struct Lists {
         return gain - 0.5 * curve * change * (2 * total + change);
     }
 
-    double rest(Index i, const Scratch& t) const { return distance_to_gain(t.g, t.mass, lists[i].kept() + 2); }
+    /// Where the worst set of pairs, or the slack if it is empty, holds everything: until a pair enters or leaves it.
+    double rest(Index i, const Scratch& t) const {
+        const Index kept = lists[i].kept(), members = kept + 2;
+        const Index holder = std::find_if(t.mass, t.mass + members, [](double m) { return m > 0; }) - t.mass;
+        if (std::any_of(t.mass + std::min(holder + 1, members), t.mass + members, [](double m) { return m > 0; }))
+            return 0.0;
+        const double worst = t.g[kept], rounding = 1e-10 * (t.l + std::abs(t.l - worst));
+        if (holder < members && t.g[holder] < worst - rounding) return 0.0;
+        return t.preferences.nearest(length(i), t.s.data(), grade + start[i], margin);
+    }
 
     void deposit(Index i, const Weights& u, Scratch& t) const {
         gather(i, t.coef.data());

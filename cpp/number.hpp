@@ -107,6 +107,7 @@ inline Reading read_number(const char*& p, double& x) {
     if (digits <= 19 && m <= (std::uint64_t(1) << 53) && exponent >= -22 && exponent <= 22) {
         x = exponent < 0 ? double(m) / kTens[-exponent] : double(m) * kTens[exponent];
     } else {
+        for (const char* zero = first; *zero == '0' || *zero == '.'; ++zero) digits -= *zero == '0';
         const auto reading = nearest(first, at, digits + exponent, x);
         if (reading != Reading::number) return reading;
     }

@@ -50,6 +50,23 @@ public:
         return sum;
     }
 
+    /// How near any pair is to the margin, either way, of the list that `violated` was last asked about.
+    double nearest(Index n, const double* s, const std::int32_t* grade, double margin) const {
+        double best = std::numeric_limits<double>::infinity();
+        for (Index at = 0, next = 0; at < n; ++at) {
+            const Index i = order_[at];
+            const double wanted = s[i] - margin;
+            while (next < n && s[order_[next]] < wanted) ++next;
+            if (grade[i] == 0) continue;
+            const auto meets = [&](Index j) {
+                if (grade[j] < grade[i]) best = std::min(best, std::abs(s[j] - wanted));
+            };
+            for (Index q = next; q < n && s[order_[q]] - wanted < best; ++q) meets(order_[q]);
+            for (Index q = next - 1; q >= 0 && wanted - s[order_[q]] < best; --q) meets(order_[q]);
+        }
+        return best;
+    }
+
 private:
     // sums over grades, in a tree: entry k holds the sum over the (k & -k) grades that end before grade k
     void clear(Index grades) { tree_.assign(std::size_t(grades + 1), 0.0); }

@@ -95,8 +95,9 @@ Fault read_line(const char*& p, Part<T>& part, const Options& options, std::int6
     double x = 0;
     const char* before = p;
     const Reading reading = read_number(p, x);
+    if (reading == Reading::overflow) return Fault::not_finite;
     if (reading == Reading::none || !is_between(p)) return p = before, Fault::target;
-    if (reading == Reading::overflow || !fits<double>(x)) return p = before, Fault::not_finite;
+    if (!fits<double>(x)) return p = before, Fault::not_finite;
     part.target[part.rows] = x;
     while (is_blank(*p)) ++p;
 
@@ -112,7 +113,7 @@ Fault read_line(const char*& p, Part<T>& part, const Options& options, std::int6
         return Fault::no_query;
     }
 
-    std::int64_t last = -1;
+    std::int64_t first = -1, last = -1;
     const std::int64_t most = options.base + options.width - 1;
     T* value = part.value + entries;
     std::int32_t* column = part.column + entries;
@@ -135,7 +136,7 @@ Fault read_line(const char*& p, Part<T>& part, const Options& options, std::int6
             return i == last ? Fault::repeated : Fault::order;
         }
         if (!fits<T>(x)) return p = number, Fault::not_finite;
-        if (last < 0) part.least = std::min(part.least, i);
+        if (last < 0) first = i;
         last = i;
         *column = std::int32_t(i - options.base);
         *value = T(x);
@@ -144,6 +145,7 @@ Fault read_line(const char*& p, Part<T>& part, const Options& options, std::int6
         value += kept;
         while (is_blank(*p)) ++p;
     }
+    if (first >= 0) part.least = std::min(part.least, first);
     part.most = std::max(part.most, last);
     part.queries = queries;
     entries = value - part.value;

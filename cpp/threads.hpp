@@ -9,7 +9,8 @@
 
 namespace dualsvm {
 
-/// Calls f(k) for every k below n, in threads. What comes out must not depend on which thread calls.
+/// Calls f(k) for every k below n, in as many threads as the system gives, up to a number. What comes out must not
+/// depend on which thread calls.
 template <class F>
 void in_threads(std::int64_t n, int threads, const F& f) {
     std::atomic<std::int64_t> next{0};
@@ -25,7 +26,10 @@ void in_threads(std::int64_t n, int threads, const F& f) {
         }
     };
     std::vector<std::thread> others;
-    for (int t = 1; t < threads && t < n; ++t) others.emplace_back(work);
+    try {
+        for (int t = 1; t < threads && t < n; ++t) others.emplace_back(work);
+    } catch (const std::exception&) {  // then those that there are do it all
+    }
     work();
     for (std::thread& other : others) other.join();
     if (failed) std::rethrow_exception(failed);

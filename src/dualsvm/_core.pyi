@@ -46,6 +46,7 @@ class State:
 def optimize(
     states: list[State], max_passes: int, max_visits: int, goal: float, /
 ) -> list[tuple[int, int, float, float, float]]: ...
+def trim() -> None: ...
 def meet(
     states: list[State],
     passes: int,

@@ -6,9 +6,10 @@ is one pass over the data. Every chunk is met with the dual variables that its e
 passes over it raise the dual, and after the last chunk passes over the rows in memory go on.
 """
 
+from .part import rows_of
 from .pursue import Runs
 from .run import Plan, Run
 from .snapshot import Keeper
 from .start import Start
 
-__all__ = ["Keeper", "Plan", "Run", "Runs", "Start"]
+__all__ = ["Keeper", "Plan", "Run", "Runs", "Start", "rows_of"]

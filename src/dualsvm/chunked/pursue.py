@@ -9,6 +9,7 @@ from contextlib import ExitStack, closing
 
 import numpy as np
 
+from .. import _core
 from ..checks import Array
 from ..data import Chunk, Dataset
 from ..data.ahead import read_ahead
@@ -116,6 +117,7 @@ class Runs:
                 "query with different relevance"
             )
         self._each(left, lambda _, run: run.end_read())
+        _core.trim()  # rows have come and gone
         self.met.clear()
         for run in left:
             if run.converged:

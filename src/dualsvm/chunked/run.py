@@ -282,7 +282,7 @@ class Run:
         """Solve what has been seen, all of which is in memory: the weights are then near where they will be."""
         self._whole = False
         parts = [*self.cache.parts.values(), part]
-        seen = sum(len(part) for part in parts)
+        seen = sum(len(part.chunk) for part in parts)
         self._settle(parts, self.plan.seed_gap, self.plan.seed_passes)
         if self.stiffness > _STIFF:  # the pull may take a part of the objective, which grows with the examples
             more = (self.dataset.n_rows or 4 * seen) / seen

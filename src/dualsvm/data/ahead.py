@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 from collections.abc import Generator
 from queue import Empty, Queue
-from threading import Event, Thread
+from threading import Event, Thread, current_thread
 from typing import Any, TypeVar
 
 Item = TypeVar("Item")
@@ -32,13 +32,13 @@ def read_ahead(items: Generator[Item, None, None], depth: int) -> Generator[Item
 
     def end() -> None:
         stop.set()
-        while thread.is_alive():
+        while thread.is_alive() and thread is not current_thread():  # it may collect the garbage that this has become
             _empty(waiting)  # lets go a thread that waits for room; then it sees that it must stop
             thread.join(0.05)
 
     atexit.register(end)  # for whoever leaves Python in the middle of a pass
-    thread.start()
     try:
+        thread.start()
         while (item := waiting.get()) is not _END:
             if isinstance(item, _Failure):
                 raise item.error

@@ -37,7 +37,7 @@ class Arrays:
         self.name = "the matrix" if sp.issparse(X) else "the array"
         self._target = None if target is None else as_targets(as_array(target, "target"), self.n_rows)
         self._map = self._X if _is_whole_map(self._X) else None
-        self._files = Files([self._X.filename] if self._map is not None else [])
+        self._files = Files([self._X.filename] if _is_map(self._X) else [])
         stored = self._X.nnz * (self._X.dtype.itemsize + 4) if sp.issparse(self._X) else self._X.nbytes
         self.chunk_rows = rows_of_size(stored / self.n_rows)
 
@@ -87,15 +87,14 @@ class _Mapped:
         expect(self._file, self._begin + start * self._row, (stop - start) * self._row)
 
 
+def _is_map(X: Any) -> bool:
+    """Whether the numbers of an array are those in a file."""
+    return isinstance(X, np.memmap) and isinstance(X.filename, str | os.PathLike) and X.mode != "c"
+
+
 def _is_whole_map(X: Any) -> bool:
     """Whether an array is a file as it lies there, so that pieces of it may be mapped anew."""
-    return (
-        isinstance(X, np.memmap)
-        and isinstance(X.base, mmap.mmap)
-        and isinstance(X.filename, str | os.PathLike)
-        and X.mode != "c"
-        and X.flags.c_contiguous
-    )
+    return _is_map(X) and isinstance(X.base, mmap.mmap) and bool(X.flags.c_contiguous)
 
 
 def _columns(features: Any, width: int) -> Array:

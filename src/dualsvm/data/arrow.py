@@ -43,7 +43,8 @@ class ArrowStream:
 
     def parts(self) -> Iterator[Part]:
         """Read the rows, in batches of bounded size."""
-        for reader in _readers(self._source):
+        for stream in _streams(self._source):
+            reader = _reader(stream, self.name)
             columns = Columns(reader.schema, self.name, **self._choice)
             if self._columns is not None and self._columns.read != columns.read:
                 raise ValueError(
@@ -60,26 +61,44 @@ class ArrowStream:
         raise NotImplementedError
 
 
-def _readers(source: Any) -> Iterator[Any]:
-    pa = pyarrow()
+def _streams(source: Any, inside: bool = False) -> Iterator[Any]:
+    """Yield the objects with ``__arrow_c_stream__`` that a source is or gives, or that lie inside it."""
     if is_function(source):
         source = source()
     if hasattr(source, "collect_batches"):  # a lazy frame of Polars, which reads what it needs as it goes
-        source = source.collect_batches(chunk_size=_BATCH)
+        yield from source.collect_batches(chunk_size=_BATCH)
     elif hasattr(source, "collect"):
-        source = source.collect()
+        yield source.collect()
     elif hasattr(source, "to_arrow_reader"):  # a relation of DuckDB, whose own batches are larger
-        source = source.to_arrow_reader(_BATCH)
-    if hasattr(source, "__arrow_c_stream__"):
-        yield pa.RecordBatchReader.from_stream(source)
-        return
-    for element in begin(source):
-        if not hasattr(element, "__arrow_c_stream__"):
-            raise TypeError(
-                "where columns have names, the source must give objects with __arrow_c_stream__, got "
-                f"{type(element).__name__}"
-            )
-        yield pa.RecordBatchReader.from_stream(element)
+        yield source.to_arrow_reader(_BATCH)
+    elif hasattr(source, "__arrow_c_stream__"):
+        yield source
+    elif inside:
+        raise TypeError(
+            "where columns have names, the source must give objects with __arrow_c_stream__, got "
+            f"{type(source).__name__}"
+        )
+    else:
+        for element in begin(source):
+            yield from _streams(element, inside=True)
+
+
+def _reader(stream: Any, name: str) -> Any:
+    """Return what reads the record batches of a stream."""
+    try:
+        return pyarrow().RecordBatchReader.from_stream(_without_index(stream))
+    except ValueError as error:  # that of pyarrow is one
+        raise ValueError(
+            f"{name} cannot be read: {error}; where that works only once, save the dataset in one pass and open what "
+            "was saved"
+        ) from error
+
+
+def _without_index(source: Any) -> Any:
+    """Return a frame of pandas without its index, which is no feature; anything else as it is."""
+    if type(source).__module__.split(".")[0] == "pandas":
+        return pyarrow().Table.from_pandas(source, preserve_index=False)
+    return source
 
 
 class Frame:
@@ -89,7 +108,7 @@ class Frame:
 
     def __init__(self, source: Any, choice: dict[str, Any]) -> None:
         self.name = f"the {type(source).__name__}"
-        self._table = pyarrow().table(source)
+        self._table = pyarrow().table(_without_index(source))
         self._columns = Columns(self._table.schema, self.name, **choice)
         self.n_rows, self.n_features = self._table.num_rows, self._columns.width
         self.feature_names = self._columns.names

@@ -92,12 +92,14 @@ class Part:
 
 def print_of(rows: Part | Chunk) -> tuple[int, int]:
     """Return a short number that tells rows from others, most likely."""
-    X = rows.X.data if sp.issparse(rows.X) else rows.X.reshape(-1)
-    some = np.ascontiguousarray(X[:: max(1, X.size // _SAMPLE)])
-    code = zlib.crc32(some.view(np.uint8).data)
-    for rest in (rows.y, rows.weight, rows.qid):
-        if rest is not None:
-            code = zlib.crc32(np.ascontiguousarray(rest).view(np.uint8).data, code)
+    X, code = rows.X, 0
+    numbers = [X.data, X.indices] if sp.issparse(X) else [X.reshape(-1)]
+    if (size := numbers[0].size) > _SAMPLE:  # anywhere: at equal distances they might all be of one column
+        some = np.random.default_rng(size).integers(size, size=_SAMPLE)
+        numbers = [array[some] for array in numbers]
+    for array in (*numbers, X.indptr if sp.issparse(X) else None, rows.y, rows.weight, rows.qid):
+        if array is not None:
+            code = zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data, code)
     return len(rows), code
 
 

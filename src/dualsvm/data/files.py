@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import bz2
-import gzip
 import io
 import lzma
 import os
 import zlib
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +16,10 @@ try:
 except ImportError:  # before Python 3.14
     _native = None
 
-_DAMAGED: tuple[type[Exception], ...] = (zlib.error, lzma.LZMAError, gzip.BadGzipFile)
-if _native is not None:
-    _DAMAGED += (_native.ZstdError,)
-_OPEN: dict[str, Callable[[Any], Any]] = {"gzip": gzip.open, "bzip2": bz2.BZ2File, "xz": lzma.LZMAFile}
 _PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+# frames to be skipped, with which those begin that were packed in several threads
+_PACKED |= {bytes([k, 0x2A, 0x4D, 0x18]): "zstd" for k in range(0x50, 0x60)}
+_BLOCK = 1 << 15  # packed bytes that are read at a time
 
 
 class Files:
@@ -56,44 +53,38 @@ def packing(beginning: bytes) -> str | None:
     return next((name for magic, name in _PACKED.items() if beginning.startswith(magic)), None)
 
 
-@contextmanager
-def unpacked(file: Any, how: str | None, name: str) -> Iterator[Any]:
-    """Give the bytes of a file as an object with `readinto`, and say which file it was that is broken."""
-    try:
-        if how is None:
-            yield file
-        elif how == "zstd":
-            with _zstd(file, name) as stream:
-                yield stream
-        else:
-            with _OPEN[how](file) as stream:
-                yield stream
-    except EOFError:
-        raise ValueError(f"{name} is truncated: the {how} data ends too early; copy the file again") from None
-    except _DAMAGED as error:
-        raise ValueError(f"{name} is damaged: {error}; copy the file again") from error
-    except OSError as error:
-        if how == "bzip2" and error.errno is None:  # how bz2 says that the data are wrong
-            raise ValueError(f"{name} is damaged: {error}; copy the file again") from error
-        raise
+def unpacked(file: Any, how: str | None, name: str) -> Any:
+    """Return an object whose `readinto` gives the bytes of a file."""
+    return file if how is None else _Unpacked(file, how, name)
 
 
-def _zstd(file: Any, name: str) -> Any:
+def _unpacker(how: str, name: str) -> tuple[Callable[[], Any], type[Exception]]:
+    """Return what makes an object that unpacks, and how that says that the data are wrong."""
+    if how == "gzip":
+        return lambda: zlib.decompressobj(16 + zlib.MAX_WBITS), zlib.error
+    if how == "bzip2":
+        return bz2.BZ2Decompressor, OSError
+    if how == "xz":
+        return lzma.LZMADecompressor, lzma.LZMAError
     if _native is not None:
-        return _native.ZstdFile(file)
+        return _native.ZstdDecompressor, _native.ZstdError
     try:
         import zstandard
     except ImportError:
         raise ImportError(f"{name} is packed with zstd: install the package zstandard to read it") from None
-    return io.BufferedReader(_Zstd(file, name, zstandard), 1 << 17)
+    return zstandard.ZstdDecompressor().decompressobj, zstandard.ZstdError
 
 
-class _Zstd(io.RawIOBase):
-    """Unpacks zstd, and notices where the data end too early, which zstandard's own reader does not."""
+class _Unpacked(io.RawIOBase):
+    """Unpacks a file, which may consist of several packed ones, and notices where the data end too early.
 
-    def __init__(self, file: Any, name: str, zstandard: Any) -> None:
-        self._file, self._name, self._library = file, name, zstandard
-        self._unpacker: Any = None
+    The readers of the standard library take a second file whose beginning is damaged for the end.
+    """
+
+    def __init__(self, file: Any, how: str, name: str) -> None:
+        self._file, self._how, self._name = file, how, name
+        self._make, self._error = _unpacker(how, name)
+        self._now: Any = None  # what unpacks, None between files
         self._packed = b""
         self._ready = memoryview(b"")
 
@@ -104,21 +95,30 @@ class _Zstd(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         """Fill a buffer, or a part of it."""
         while not self._ready:
-            if not self._packed and not (packed := self._file.read(1 << 14)):
-                if self._unpacker is not None:
-                    raise EOFError
+            if not self._packed and not (packed := self._file.read(_BLOCK)):
+                if self._now is not None:
+                    raise ValueError(
+                        f"{self._name} is truncated: the {self._how} data ends too early; copy the file again"
+                    )
                 return 0
             self._packed = self._packed or packed
-            if self._unpacker is None:
-                self._unpacker = self._library.ZstdDecompressor().decompressobj()
-            try:
-                self._ready = memoryview(self._unpacker.decompress(self._packed))
-            except self._library.ZstdError as error:
-                raise ValueError(f"{self._name} is damaged: {error}; copy the file again") from error
-            self._packed = b""
-            if self._unpacker.eof:
-                self._packed, self._unpacker = self._unpacker.unused_data, None
+            if self._now is None:
+                if self._how in ("gzip", "xz"):
+                    self._packed = self._packed.lstrip(b"\0")  # with which they may be filled up
+                    if not self._packed:
+                        continue
+                self._now = self._make()
+            self._unpack()
         n = min(len(buffer), len(self._ready))
         buffer[:n] = self._ready[:n]
         self._ready = self._ready[n:]
         return n
+
+    def _unpack(self) -> None:
+        try:
+            self._ready = memoryview(self._now.decompress(self._packed))
+        except self._error as error:
+            raise ValueError(f"{self._name} is damaged: {error}; copy the file again") from error
+        self._packed = b""
+        if self._now.eof:
+            self._packed, self._now = self._now.unused_data, None

@@ -176,7 +176,7 @@ def _object(source: Any, text: dict[str, Any], choice: dict[str, Any], dtype: An
             "the source must be a path, an array, a frame, an object with __arrow_c_stream__ or chunks to iterate "
             f"over, got {type(source).__name__}"
         )
-    if _is_arrow(source) or any(isinstance(choice[name], str) for name in ("target", "qid", "weight")):
+    if _is_arrow(source) or any(value is not None for value in choice.values()):
         return ArrowStream(source, choice)
     _nothing(choice)
     return Chunks(source)

@@ -117,19 +117,21 @@ class Text:
         file.seek(first)
         text = np.empty(last - first + _ROOM, np.uint8)
         size = _fill(file, text, 0, last - first)
-        return _part(self._parse(text, _ended(text, size), 0, 0), self.n_features or 0, first)
+        if first == 0:
+            _blank_mark(text, size)
+        try:
+            found = self._parse(text, _ended(text, size), 0, 0)
+        except ValueError as error:  # it could be read before
+            raise ValueError(f"{self.name} has changed since it was opened: open it again") from error
+        return _part(found, self.n_features or 0, first)
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:
         if self._stream is not None:
-            with unpacked(self._stream, self._how, self.name) as stream:
-                yield stream
+            yield unpacked(self._stream, self._how, self.name)
         else:
-            with (
-                open(self._files.paths[0], "rb", buffering=0 if self._how is None else 1 << 18) as file,
-                unpacked(file, self._how, self.name) as stream,
-            ):
-                yield stream
+            with open(self._files.paths[0], "rb", buffering=0) as file:
+                yield unpacked(file, self._how, self.name)
 
     def _parse(self, text: Any, size: int, queries: int, line: int) -> dict[str, Any]:
         rest = self._skip, queries, self._single, self._threads
@@ -187,8 +189,8 @@ def blocks(file: Any, name: str, block: int | None = None) -> Iterator[tuple[Any
     text, filled, offset = np.empty(size + _ROOM, np.uint8), 0, 0
     while True:
         filled = _fill(file, text, filled, size)
-        if offset == 0 and bytes(text[: min(3, filled)]) == b"\xef\xbb\xbf":  # as some editors begin a file
-            text[:3] = ord(" ")
+        if offset == 0:
+            _blank_mark(text, filled)
         if filled < size:
             if filled:
                 yield text, _ended(text, filled), offset
@@ -209,6 +211,12 @@ def _fill(file: Any, text: Any, filled: int, size: int) -> int:
     while filled < size and (n := file.readinto(view[filled:size])):
         filled += n
     return filled
+
+
+def _blank_mark(text: Any, size: int) -> None:
+    """Make blanks of the mark with which some editors begin a file."""
+    if bytes(text[: min(3, size)]) == b"\xef\xbb\xbf":
+        text[:3] = ord(" ")
 
 
 def _ended(text: Any, size: int) -> int:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import secrets
 import shutil
+import sys
 import zlib
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -21,6 +23,7 @@ from .store import FORMAT, HEADER, VERSION, header, is_store
 
 _BLOCK = 1 << 22  # numbers that are turned from float32 into float64 at a time
 _PRECISE = np.dtype("<f8")
+_HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
 
 
 class Growing:
@@ -205,14 +208,23 @@ def write_store(
 
 
 def _move(draft: Path, place: Path) -> None:
+    """Give a draft its name, and delete what had it before."""
     if not place.exists():
         os.rename(draft, place)
-        return
-    old = draft.with_suffix(".old")
-    os.rename(place, old)
-    try:
-        os.rename(draft, place)
-    except BaseException:
-        os.rename(old, place)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
+    elif _exchange(draft, place):
+        shutil.rmtree(draft, ignore_errors=True)
+    else:
+        old = draft.with_suffix(".old.draft")
+        os.rename(place, old)
+        try:
+            os.rename(draft, place)
+        except BaseException:
+            os.rename(old, place)
+            raise
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Exchange the names of two folders at once, if the system can: there is no moment at which one is missing."""
+    swap = getattr(ctypes.CDLL(None), "renameat2", None) if sys.platform == "linux" else None
+    return swap is not None and swap(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0

@@ -24,6 +24,8 @@ class LatentEstimator(OracleEstimator):
     """Rounds from one or several beginnings, and the best of them as attributes."""
 
     _unsaved = ("task_", "latent_")
+    #: whether an example of a dataset has one output, be it a query or a row
+    _alike = False
     max_rounds: Any
     round_tol: Any
     n_init: Any
@@ -39,7 +41,7 @@ class LatentEstimator(OracleEstimator):
 
     def _fit(self, X: Any, Y: Any, sample_weight: Any, init: Any, checkpoint: Checkpoint, resume: Any) -> Self:
         self._check()
-        examples = as_examples(X, Y)
+        examples = as_examples(X, Y, sample_weight, self._alike)
         outputs = self._outputs(examples, True)
         start = self._start(resume, init)
         if hasattr(self.task, "initialize"):
@@ -49,7 +51,7 @@ class LatentEstimator(OracleEstimator):
 
     def _partial_fit(self, X: Any, Y: Any, sample_weight: Any, init: Any) -> Self:
         self._check()
-        examples = as_examples(X, Y)
+        examples = as_examples(X, Y, sample_weight, self._alike)
         outputs = self._outputs(examples, False)
         first = not hasattr(self, "coef_")
         if first and hasattr(self.task, "initialize"):
@@ -83,7 +85,7 @@ class LatentEstimator(OracleEstimator):
         checkpoint: Checkpoint,
     ) -> None:
         task = self.task if learned is None else self.task_
-        problem = self._problem(task, examples, self._cost(sample_weight, examples.n), learned)
+        problem = self._problem(task, examples, self._cost(sample_weight, examples), learned)
         printed = learned is None and (start is not None or checkpoint.path is not None)
         if start is not None and problem.width not in (None, len(start.w)):
             start = None

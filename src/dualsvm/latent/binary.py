@@ -122,6 +122,7 @@ class LatentSVM(ClassifierMixin, LatentEstimator):
     """
 
     _needed = ("joint_feature", "inference")
+    _alike = True
 
     def __init__(
         self,
@@ -177,7 +178,8 @@ class LatentSVM(ClassifierMixin, LatentEstimator):
         X : sequence
             Inputs; a lazy sequence, which loads an input when it is asked for, is never held as a whole, but for the
             first completions of ready-made tasks, if `init` is not given. Or, with y None, pairs (x, y) that can be
-            iterated over again and again, which are read in their order.
+            iterated over again and again, which are read in their order. Or a `Dataset`, as in `StructuredSVM.fit`;
+            all targets of a query are to be its class. Completions and features of positives lie in memory, too.
         y : array-like of shape (n_examples,), default None
             Classes, -1 and 1.
         sample_weight : array-like of shape (n_examples,), default None

@@ -10,10 +10,9 @@ from numpy.typing import ArrayLike
 
 from ..checks import Array
 from ..prior import Prior
-from ..structured.base import PART
 from ..structured.constraints import Feature, OracleError, as_feature, difference
 from ..structured.crew import Crew
-from ..structured.examples import Readable
+from ..structured.examples import PART, Readable, parts_of
 from ..structured.explore import Change
 from ..structured.oracle import TaskProblem
 from ..structured.prints import fingerprint, same_output
@@ -26,6 +25,7 @@ class Completed:
     def __init__(self, truth: Readable, completions: list[Any]) -> None:
         self.truth, self.Y = truth, completions
         self.X, self.n, self.sequential, self.held = truth.X, truth.n, truth.sequential, truth.held
+        self.most, self.weight = truth.most, truth.weight
 
     def read(self, which: Array) -> tuple[list[Any], list[Any]]:
         """Return the inputs and completed outputs of some examples."""
@@ -103,7 +103,7 @@ class CompletedProblem(TaskProblem):
         return after, Change(which, after._moves(self, which, crew), self.rescaling == "slack")
 
     def _parts(self) -> list[Array]:
-        return np.array_split(np.arange(self.n_examples), -(-self.n_examples // PART))
+        return parts_of(np.arange(self.n_examples), min(PART, self.most))
 
     def _complete(self, part: Array, w: Array, crew: Crew) -> list[Any]:
         X, Y = self.truth.read(part)
@@ -116,8 +116,8 @@ class CompletedProblem(TaskProblem):
         moves: list[Feature | None] = []
         chosen = np.zeros(self.n_examples, dtype=bool)
         chosen[which] = True
-        for part in self._parts() if self.sequential else np.array_split(which, -(-len(which) // PART) or 1):
-            X, _ = self.truth.read(part) if len(part) else ([], [])
+        for part in self._parts() if self.sequential else parts_of(which, PART):
+            X, _ = self.truth.read(part)
             asked = [
                 (int(i), x, before.completions[i], self.completions[i])
                 for i, x in zip(part, X, strict=True)

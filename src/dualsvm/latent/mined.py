@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -11,10 +10,9 @@ from numpy.typing import ArrayLike
 
 from ..checks import Array
 from ..prior import Prior
-from ..structured.base import PART
 from ..structured.constraints import Answer, Feature, Found, OracleError, as_feature, collect, difference, total
 from ..structured.crew import Crew
-from ..structured.examples import Readable
+from ..structured.examples import PART, Readable, parts_of
 from ..structured.explore import Change
 from ..structured.oracle import OfTask
 from ..structured.prints import fingerprint, settings_of
@@ -55,7 +53,7 @@ class LatentProblem(OfTask):
     ) -> None:
         super().__init__(task, truth.n, cost, prior, lower, upper, learned)
         self.truth, self.labels = truth, labels
-        self.sequential = truth.sequential
+        self.sequential, self.most = truth.sequential, truth.most
         self.every = callable(getattr(task, "violations", None))
         self.slacks = _SLACKS if self.every else 1
         self.positive = np.flatnonzero(labels > 0)
@@ -73,7 +71,7 @@ class LatentProblem(OfTask):
         """Return a fingerprint of every example: its input, its label, and its completion."""
         common = fingerprint(settings_of(self.task), self.every, self._some_features())
         prints = np.empty(self.n_examples, dtype=np.uint64)
-        for part in _parts(np.arange(self.n_examples)):
+        for part in self._parts(np.arange(self.n_examples)):
             for i, x in zip(part, self.truth.read(part)[0], strict=True):
                 prints[i] = fingerprint(common, x, int(self.labels[i]), *(self._features[i] or ()))
         return prints
@@ -97,7 +95,7 @@ class LatentProblem(OfTask):
                 f"looked at), got {len(some)}"
             )
         windows: dict[int, Window] = {}
-        for part in _parts(self._readable(self.positive)):
+        for part in self._parts(self._readable(self.positive)):
             for i, x in zip(part, self.truth.read(part)[0], strict=True):
                 if self.labels[i] > 0:
                     windows[int(i)] = Window(some[i], _feature(self.task, x, some[i], int(i)))
@@ -106,13 +104,16 @@ class LatentProblem(OfTask):
     def completed(self, w: Array, crew: Crew) -> tuple[Self, Change]:
         """Return the problem with the best completions at weights, and which examples that has changed."""
         windows: dict[int, Window] = {}
-        for part in _parts(self._readable(self.positive)):
+        for part in self._parts(self._readable(self.positive)):
             windows |= self._best(part, w, crew)
         return self._with({i: windows[i] for i in self.positive.tolist()})
 
     def _readable(self, which: Array) -> Array:
         """Return examples to read so as to see some of them: all, where they are read in their order."""
         return np.arange(self.n_examples) if self.sequential else which
+
+    def _parts(self, which: Array) -> list[Array]:
+        return parts_of(which, min(PART, self.most))
 
     def _with(self, windows: dict[int, Window]) -> tuple[Self, Change]:
         other = copy.copy(self)
@@ -198,10 +199,6 @@ def _constraints(windows: list[Window], w: Array, every: bool) -> list[tuple[int
 
 def _slack_of(key: Any) -> int:
     return (int(key) if isinstance(key, int | np.integer) else fingerprint(key)) % _SLACKS
-
-
-def _parts(which: Array) -> Sequence[Array]:
-    return np.array_split(which, -(-len(which) // PART)) if len(which) else []
 
 
 def _feature(task: Any, x: Any, z: Any, i: int) -> Feature:

@@ -167,7 +167,8 @@ class LatentStructuredSVM(LatentEstimator):
         X : sequence
             Inputs; a lazy sequence, which loads an input when it is asked for, is never held as a whole, but for the
             first completions of ready-made tasks, if `init` is not given. Or, with Y None, pairs (x, y) that can be
-            iterated over again and again, which are read in their order.
+            iterated over again and again, which are read in their order. Or a `Dataset`, as in `StructuredSVM.fit`;
+            the completions lie in memory, too.
         Y : sequence, default None
             Outputs.
         sample_weight : array-like of shape (n_examples,), default None

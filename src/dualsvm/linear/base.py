@@ -29,6 +29,7 @@ from .report import joined, sparse, stacked
 from .terms import Frame, Terms, Wide, far_centre, make_terms, mean_square
 
 FLOATS = [np.float64, np.float32]
+_PIECE = 2**20  # rows that are counted at once
 _MOST_ALPHA = 2**34  # dual variables of one output that a file may announce
 _LEARNED = ("_alpha", "_fingerprint")  # attributes that are kept beside those that the user sees
 
@@ -103,7 +104,8 @@ class LinearSVM(CallbackSupportMixin, BaseEstimator):
         self.converged_ = bool(self.gap_ <= as_tolerance(self.tol))
         self.history_ = learner.runs.history
         self.n_iter_ = learner.runs.reads
-        self._alpha, self._fingerprint = learner.alpha(), ""
+        if (alpha := learner.alpha()) is not None:
+            self._alpha, self._fingerprint = alpha, learner.fingerprint
         self.dual_coef_ = learner.coefficients()
         self._count_support(learner.labels())
         for name, value in attributes(learner.weights()).items():
@@ -200,7 +202,9 @@ class LinearSVM(CallbackSupportMixin, BaseEstimator):
         if codes is None:
             self.n_support_: Any = int(support.sum())
         else:
-            self.n_support_ = np.bincount(codes[support], minlength=len(self.classes_))
+            each = len(self.classes_)
+            parts = (slice(k, k + _PIECE) for k in range(0, len(codes), _PIECE))
+            self.n_support_ = sum(np.bincount(codes[part][support[part]], minlength=each) for part in parts)
 
     def _starts(self, problems: list[Problem], frame: Frame) -> list[Solution | None]:
         """Return what is left of the last fit to start from, one for every problem."""

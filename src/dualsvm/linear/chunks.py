@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .. import _core
 from ..checks import Array, as_number
 from ..chunked import Keeper, Run, Runs, Start
 from ..data import Chunk, Dataset
@@ -104,6 +105,7 @@ class Learner:
         self.width = several[0].frame.n_features
         for run in several:
             run.cache.let_go()
+        _core.trim()
 
     def _keep(self) -> None:
         """See to checkpoints, and go on from one."""
@@ -144,8 +146,13 @@ class Learner:
         several = [run.weights() if run.w is None or not self._certified(run) else run.w for run in self.runs.runs]
         return np.vstack([np.atleast_2d(w) for w in several])
 
-    def alpha(self) -> sp.csr_array:
-        """Return the dual variables of all problems, (lines, rows)."""
+    @property
+    def fingerprint(self) -> str:
+        """Tells apart data between which dual variables do not carry over; mostly empty."""
+        return ""
+
+    def alpha(self) -> sp.csr_array | None:
+        """Return the dual variables of all problems, (lines, rows); None where they cannot be told apart."""
         return sp.vstack([self._alpha(run) for run in self.runs.runs], format="csr")
 
     def coefficients(self) -> sp.csr_array:
@@ -168,7 +175,7 @@ class Learner:
         cache = self.runs.runs[0].cache
         if not cache.labels:
             return None
-        labels = np.zeros(self._n_rows, dtype=np.int64)
+        labels = np.zeros(self._n_rows, dtype=next(iter(cache.labels.values())).dtype)
         for index, some in cache.labels.items():
             labels[cache.starts[index] :][: len(some)] = some
         return labels
@@ -180,14 +187,26 @@ class Learner:
 
     def _side_by_side(self, run: Run, of: Callable[[int, Array], Array]) -> sp.csr_array:
         """Return what is found for all chunks, (lines, rows); nothing for those that have not been met."""
-        cache, parts, end = run.cache, [], 0
-        for index in sorted(cache.starts, key=lambda index: cache.starts[index]):
+        cache = run.cache
+        order = sorted(cache.starts, key=lambda index: cache.starts[index])
+
+        def table(index: int) -> Array:
             found = of(index, cache.alpha(index))
-            table = sp.csr_array(found.reshape(len(found), -1).T)
-            parts += [sp.csr_array((table.shape[0], cache.starts[index] - end)), table]
-            end = cache.starts[index] + len(found)
-        parts.append(sp.csr_array((parts[-1].shape[0], self._n_rows - end)))
-        return sp.hstack([part for part in parts if part.shape[1]], format="csr")
+            return found.reshape(len(found), -1).T
+
+        # there may be many: counted first, then put in place
+        counts = np.array([np.count_nonzero(table(index), axis=1) for index in order])
+        ends = np.cumsum(counts.sum(axis=0))
+        data, indices = np.empty(ends[-1]), np.empty(ends[-1], np.int32 if self._n_rows < 2**31 else np.int64)
+        at = np.concatenate([[0], ends[:-1]])
+        for index, count in zip(order, counts, strict=True):
+            line, column = np.nonzero(found := table(index))
+            values, column = found[line, column], column + cache.starts[index]
+            for k, part in enumerate(np.split(np.arange(len(line)), np.cumsum(count)[:-1])):
+                place = slice(at[k], at[k] + count[k])
+                data[place], indices[place] = values[part], column[part]
+            at += count
+        return sp.csr_array((data, indices, np.concatenate([[0], ends])), shape=(len(ends), self._n_rows))
 
 
 @dataclass(frozen=True)

@@ -249,6 +249,7 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
             self._forget()  # dual variables of other classes are no start
         self.classes_ = known
         weight = self._class_weight(known if targets is None else targets)
+        del targets  # there may be many
         return self._learn_chunks(ClassLearner(self, dataset, reads, weight))
 
     @learning

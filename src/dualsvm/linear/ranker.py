@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.metrics import ndcg_score
 from sklearn.utils.validation import column_or_1d
 
 from .. import _core
 from ..checks import Array, as_ids, as_vector
-from ..data import Dataset
+from ..chunked import Run, Start, rows_of
+from ..data import Chunk, Dataset
+from ..data.cut import query_starts
 from ..prior import Prior
 from ..problem import Problem
 from ..queries import count_pairs, grades, groups, preference_pairs
 from .base import LinearSVM, learning, weights_of
+from .chunks import Learner, Reads, alone, refuse
 from .terms import Terms
 
 _MOST_PAIRS = 2**32 - 1
@@ -41,6 +47,10 @@ class SVMRanker(LinearSVM):
     prior, lower, upper, tol, max_iter, warm_start, random_state, n_jobs, verbose
         As in `SVMClassifier`; the weights have shape (n_features,). There is no intercept: it would not change the
         order.
+    cache_mb : float, default 256.0
+        As in `SVMClassifier`; of a query, all rows are kept in memory or none. Beside them and those of a few chunks
+        it takes 8 bytes for every preference pair of the dataset, or up to 36 for every row with ``slack="query"``,
+        and about 100 for every pair of a chunk while that is visited.
 
     Attributes
     ----------
@@ -82,6 +92,7 @@ class SVMRanker(LinearSVM):
         upper: Any = None,
         tol: float = 1e-3,
         max_iter: int = 10_000,
+        cache_mb: float = 256.0,
         warm_start: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -95,30 +106,48 @@ class SVMRanker(LinearSVM):
         self.upper = upper
         self.tol = tol
         self.max_iter = max_iter
+        self.cache_mb = cache_mb
         self.warm_start = warm_start
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
     @learning
-    def fit(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        qid: Any = None,
+        sample_weight: Any = None,
+        *,
+        passes: int | None = None,
+        max_passes: int | None = None,
+    ) -> Self:
         """Fit the model.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            Features. C-contiguous float32 or float64 arrays and canonical CSR matrices are used without a copy.
+        X : array-like or sparse matrix of shape (n_samples, n_features), or Dataset
+            Features. C-contiguous float32 or float64 arrays and canonical CSR matrices are used without a copy. A
+            `Dataset` comes with its own relevances, queries and weights, and is read in chunks, as often as needed.
+            Without queries it has to be read in one.
         y : array-like of shape (n_samples,)
             Relevance: the higher, the further up.
         qid : array-like of shape (n_samples,), default None
             Integer ids of the queries, in any order. None: all rows belong to one.
         sample_weight : array-like of shape (n_samples,), default None
             Weights of the rows. A pair counts the product, so that a row of weight 2 counts as two rows.
+        passes, max_passes : int, default None
+            Read a `Dataset` so many times at most, as `SVMClassifier.fit` does.
 
         Returns
         -------
         self : SVMRanker
         """
+        if isinstance(X, Dataset):
+            alone([y, qid, sample_weight])
+            return self._learn_chunks(_QueryLearner(self, X, Reads(passes, max_passes)))
+        refuse(passes=passes, max_passes=max_passes)
         return self._rank(X, y, qid, sample_weight)
 
     @learning
@@ -137,43 +166,47 @@ class SVMRanker(LinearSVM):
         return self._rank(X, y, qid, sample_weight, onward=True)
 
     def _rank(self, X: Any, y: Any, qid: Any, sample_weight: Any, onward: bool = False) -> Self:
-        if isinstance(X, Dataset):
-            raise ValueError(
-                "SVMRanker does not learn from datasets: give it arrays, or parts of them to partial_fit"
-            )
         X, y = self._more_of(X, y, onward, y_numeric=True)
-        if not isinstance(self.slack, str) or self.slack not in ("pair", "query"):
-            raise ValueError(f'slack must be "pair" or "query", got {self.slack!r}')
         n = X.shape[0]
         y = as_vector(y, "y", n, "row of X")
         ids = _ids(qid, n)
         start, member = groups(ids)
-        n_pairs = int(count_pairs(y[member], start).sum())
-        if n_pairs == 0:
+        if self._check_pairs(count_pairs(y[member], start)) == 0:
             raise ValueError(
                 f"y holds no preference: within every query all relevances are equal (n_samples={n}); give at least "
                 "one query with two rows of different relevance"
             )
+        weight = None if sample_weight is None else weights_of(sample_weight, n)
+        metadata = {"sample_weight": sample_weight, "qid": qid}
+        return self._learn(X, 1, self._statement(y, ids, weight), {"X": X, "y": y, "metadata": metadata}, onward)
+
+    def _check_pairs(self, counts: Array) -> int:
+        """Return how many preference pairs there are, given those of every query; refuse too many."""
+        if not isinstance(self.slack, str) or self.slack not in ("pair", "query"):
+            raise ValueError(f'slack must be "pair" or "query", got {self.slack!r}')
+        n_pairs = int(counts.sum())
         if self.slack == "pair" and n_pairs > _MOST_PAIRS:
             raise ValueError(
                 f"the queries hold {n_pairs:,} preference pairs, too many to give each a slack of its own: choose "
                 'slack="query"'
             )
+        return n_pairs
+
+    def _statement(self, y: Array, ids: Array, weight: Array | None) -> Callable[[Any, Terms], list[Problem]]:
+        """Return what makes the problem of rows with these relevances, queries and weights."""
         loss: Any = self.loss
         C = float(self._cost(None, 1)[0])
-        weight = None if sample_weight is None else weights_of(sample_weight, n)
 
         def state(X: Any, terms: Terms) -> list[Problem]:
             if self.slack == "query":
                 problem = Problem.lists(X, y, ids, weight=weight, cost=C, loss=loss, **terms.of(0))
             else:
-                pairs = preference_pairs(y, start, member)
+                pairs = preference_pairs(y, *groups(ids))
                 cost: Any = C if weight is None else C * weight[pairs[:, 0]] * weight[pairs[:, 1]]
                 problem = Problem.ranking(X, pairs, cost=cost, loss=loss, **terms.of(0))
             return [problem]
 
-        metadata = {"sample_weight": sample_weight, "qid": qid}
-        return self._learn(X, 1, state, {"X": X, "y": y, "metadata": metadata}, onward)
+        return state
 
     def _attributes(self, coef: Array, intercept: Array) -> dict[str, Any]:
         return {"coef_": coef[0], "intercept_": intercept[0]}
@@ -256,6 +289,64 @@ class SVMRanker(LinearSVM):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
+
+
+class _QueryLearner(Learner):
+    """Learns from chunks of whole queries. Those without a preference are left out."""
+
+    def __init__(self, model: SVMRanker, dataset: Dataset, reads: Reads) -> None:
+        super().__init__(model, dataset, 1, self._state, self._prepare, reads)
+        #: of every chunk: where it begins, the lengths of its queries, which of them are learned from, and relevances
+        self._seen: dict[int, tuple[int, Array, Array, Array]] = {}
+
+    def _state(self, chunk: Chunk) -> Callable[[Any, Terms], list[Problem]]:
+        return self.model._statement(np.asarray(chunk.y), np.asarray(chunk.qid), chunk.weight)
+
+    def _prepare(self, chunk: Chunk) -> Chunk | None:
+        """Return the queries of a chunk that hold preferences, with relevances counted from 0."""
+        name, n = self.dataset.name, len(chunk)
+        if chunk.y is None or chunk.y.dtype.kind not in "fiub":
+            raise ValueError(f"{name} has no relevances that are numbers: say where they are with target=...")
+        if chunk.qid is None and (chunk.index > 0 or self.dataset.n_chunks not in (None, 1)):
+            raise ValueError(
+                f"{name} is read in several chunks, and does not say which rows belong to one query: name the column "
+                "with qid=..., or, if all belong to one, raise chunk_rows"
+            )
+        start = np.append(query_starts(np.zeros(n) if chunk.qid is None else chunk.qid), n)
+        counts, lengths = count_pairs(chunk.y, start), np.diff(start).astype(np.int32)
+        self.model._check_pairs(counts)
+        y = grades(chunk.y, start)
+        y = y.astype(np.min_scalar_type(-int(y.max()) - 1))
+        self._seen[chunk.index] = chunk.start, lengths, counts > 0, y
+        prepared = replace(chunk, y=y, qid=_numbered(lengths))
+        rows = np.flatnonzero(np.repeat(counts > 0, lengths))
+        if len(rows) == n:
+            return prepared
+        return rows_of(prepared, rows) if len(rows) else None
+
+    def _starts(self) -> list[Start]:
+        return []
+
+    def alpha(self) -> None:
+        """Return that dual variables are not kept."""
+
+    def labels(self) -> None:
+        """Return that there are no classes."""
+
+    def _coefficients(self, run: Run, k: int) -> sp.csr_array:
+        found = np.zeros(max(start + len(y) for start, _, _, y in self._seen.values()))
+        for index in run.cache.lengths:
+            start, lengths, some, y = self._seen[index]
+            rows = np.flatnonzero(np.repeat(some, lengths))
+            bare = Chunk(sp.csr_array((len(rows), self.width)), y[rows], None, _numbered(lengths[some]))
+            mapping = self.problem_of(k)(bare).mapping
+            found[start + rows] = mapping.coefficients(run.cache.alpha(index), len(rows))
+        return sp.csr_array(found[None])
+
+
+def _numbered(lengths: Array) -> Array:
+    """Return the numbers of queries for every row, given their lengths."""
+    return np.repeat(np.arange(len(lengths), dtype=np.int64), lengths)
 
 
 def _ids(qid: Any, n: int) -> Array:

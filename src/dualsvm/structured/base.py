@@ -17,11 +17,10 @@ from ..linear.encoding import decode, encode
 from ..progress import printers
 from ..solve import SEARCHED, as_passes, as_threads, as_tolerance, warn_not_converged
 from ..tasks.files import restore_task, store_task
+from .examples import PART, Readable
 from .explore import Search
 from .problem import Searched
 from .solution import OracleSolution
-
-PART = 1000  # inputs that are held at once, to predict their outputs or to complete them
 
 
 class OracleEstimator(BaseEstimator):
@@ -96,10 +95,13 @@ class OracleEstimator(BaseEstimator):
         if status in ("max_iter", "stalled"):
             warn_not_converged(n_iter, gap, self.tol, status == "stalled", SEARCHED)
 
-    def _cost(self, sample_weight: Any, n: int) -> Array:
+    def _cost(self, sample_weight: Any, examples: Readable) -> Array:
+        n = examples.n
         C = as_number(self.C, "C")
         if C <= 0:
             raise ValueError(f"C must be positive, got {C}")
+        if examples.weight is not None:
+            sample_weight = examples.weight
         if sample_weight is None:
             return np.full(n, C)
         weights = as_vector(sample_weight, "sample_weight", n, "example")

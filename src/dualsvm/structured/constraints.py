@@ -34,6 +34,9 @@ class Feature(NamedTuple):
         return float(np.abs(self.x[known] * w[self.column[known]]).sum())
 
 
+_BESIDE = ("example", "column", "x", "l", "value", "bound")
+
+
 class Found(NamedTuple):
     """Constraints found for some examples, in compressed rows.
 
@@ -98,6 +101,16 @@ def collect(which: Sequence[int] | Array, answers: Sequence[Answer]) -> Found:
         bound=np.array([answer.bound for answer in answers], dtype=np.float64),
         calls=sum(answer.calls for answer in answers),
     )
+
+
+def joined(found: Sequence[Found]) -> Found:
+    """Return what was found for several parts of the examples as one."""
+    if len(found) == 1:
+        return found[0]
+    starts = np.cumsum([0] + [len(part.x) for part in found])
+    start = [part.start[1:] + first for part, first in zip(found, starts, strict=False)]
+    rest = {name: np.concatenate([getattr(part, name) for part in found]) for name in _BESIDE}
+    return Found(start=np.concatenate([[0], *start]), calls=sum(part.calls for part in found), **rest)
 
 
 def as_feature(value: Any, name: str, width: int | None) -> Feature:

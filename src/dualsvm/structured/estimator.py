@@ -160,7 +160,10 @@ class StructuredSVM(OracleEstimator):
         ----------
         X : sequence
             Inputs; a lazy sequence, which loads an input when it is asked for, is never held as a whole. Or, with Y
-            None, pairs (x, y) that can be iterated over again and again, which are read in their order.
+            None, pairs (x, y) that can be iterated over again and again, which are read in their order. Or a
+            `Dataset`, read in chunks: every query is an example, x being its rows and y the array of their targets,
+            or, without queries, every row; sparse rows stay sparse, each a table of one. Targets and what is kept of
+            constraints lie in memory, and no more than a few chunks do.
         Y : sequence, default None
             Outputs.
         sample_weight : array-like of shape (n_examples,), default None
@@ -178,7 +181,7 @@ class StructuredSVM(OracleEstimator):
         self : StructuredSVM
         """
         self._check()
-        examples = as_examples(X, Y)
+        examples = as_examples(X, Y, sample_weight)
         start = OracleSolution.load(resume) if resume is not None else None
         if start is None and self.warm_start:
             start = getattr(self, "_solution", None)
@@ -200,7 +203,7 @@ class StructuredSVM(OracleEstimator):
         self : StructuredSVM
         """
         self._check()
-        examples = as_examples(X, Y)
+        examples = as_examples(X, Y, sample_weight)
         first = not hasattr(self, "coef_")
         if first and hasattr(self.task, "initialize"):
             self.task.initialize(examples.X, examples.Y)
@@ -216,7 +219,7 @@ class StructuredSVM(OracleEstimator):
         checkpoint: Checkpoint,
     ) -> None:
         task = self.task if learned is None else self.task_
-        cost = self._cost(sample_weight, examples.n)
+        cost = self._cost(sample_weight, examples)
         problem = TaskProblem(task, examples, self.rescaling, cost, self.prior, self.lower, self.upper, learned)
         if learned is None and (start is not None or checkpoint.path is not None or self.warm_start):
             checkpoint.prints = problem.prints()

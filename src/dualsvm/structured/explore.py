@@ -11,8 +11,9 @@ import numpy as np
 from ..checks import Array
 from ..progress import Watcher
 from ..solution import Record, relative_gap
-from .constraints import Feature, Found, OracleError
+from .constraints import Feature, Found, OracleError, joined
 from .crew import Crew
+from .examples import parts_of
 from .problem import Searched
 from .solution import OracleSolution
 from .working import WorkingSet
@@ -286,7 +287,7 @@ class Search:
             self._ask(self.weights(), which, self.working.pledged(which))
 
     def _ask(self, w: Array, which: Array, pledged: Array) -> Found:
-        found = self.problem.search(w, which, self.crew)
+        found = joined([self.problem.search(w, part, self.crew) for part in parts_of(which, self.problem.most)])
         self.calls += found.calls
         self.pass_calls += found.calls
         self.gaps[which] = np.maximum(self.problem.cost[which] * np.maximum(found.value, 0.0) - pledged, 0.0)

@@ -11,7 +11,7 @@ from ..checks import Array
 from ..prior import Prior
 from .constraints import Answer, Feature, Found, OracleError, as_feature, collect, difference
 from .crew import Crew
-from .examples import Readable
+from .examples import PART, Readable, parts_of
 from .prints import fingerprint, settings_of
 from .problem import Searched, Shape, as_loss
 
@@ -83,7 +83,7 @@ class TaskProblem(OfTask):
     ) -> None:
         super().__init__(task, examples.n, cost, prior, lower, upper, learned)
         self.examples, self.rescaling = examples, rescaling
-        self.sequential = examples.sequential
+        self.sequential, self.most = examples.sequential, examples.most
         self.compiled = hasattr(task, "encode") and rescaling == "margin"
         self._look()
 
@@ -96,9 +96,8 @@ class TaskProblem(OfTask):
     def prints(self) -> Array:
         """Return a fingerprint of every example: its input, its output, and what makes constraints of them."""
         common = fingerprint(self.rescaling, settings_of(self.task), self._some_losses())
-        everything = np.arange(self.n_examples)
         prints = np.empty(self.n_examples, dtype=np.uint64)
-        for part in np.array_split(everything, -(-self.n_examples // 1000)):
+        for part in parts_of(np.arange(self.n_examples), min(PART, self.most)):
             for i, x, y in zip(part, *self.examples.read(part), strict=True):
                 phi = as_feature(self.task.joint_feature(x, y), f"example {i}: joint_feature", None)
                 prints[i] = fingerprint(common, x, y, *phi)

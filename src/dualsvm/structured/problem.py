@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -32,6 +33,8 @@ class Searched:
 
     #: whether examples can only be read in their order
     sequential = False
+    #: how many examples may be asked about at once
+    most = sys.maxsize
     #: slacks of an example, each with its C_i: found constraints name the slack, example * slacks + k
     slacks = 1
 
