@@ -11,7 +11,7 @@ import numpy as np
 
 from ..checks import Array
 from .ahead import read_ahead
-from .chunk import Chunk
+from .chunk import Chunk, as_targets
 from .passes import StreamPasses, TablePasses
 from .write import write_store
 
@@ -39,6 +39,9 @@ class Dataset:
         declared.
     n_skipped : int
         Number of bad lines that the last whole pass left out, with ``bad_lines="skip"``.
+    index_base : int or None
+        First index of svmlight text, or of that which a store was made from. None: there is none, or it is not known
+        yet.
 
     Examples
     --------
@@ -105,6 +108,12 @@ class Dataset:
         """Number of bad lines that the last whole pass left out."""
         return self._passes.n_skipped
 
+    @property
+    def index_base(self) -> int | None:
+        """First index of svmlight text, or of that which a store was made from."""
+        base: int | None = getattr(self._passes.source, "index_base", None)
+        return base
+
     def __repr__(self) -> str:
         rows, features = ("?" if n is None else n for n in self.shape)
         return f"<Dataset: {rows} rows x {features} features from {self.name}>"
@@ -161,7 +170,7 @@ class Dataset:
             found = None if parts[0] is None else np.concatenate([y for y in parts if y is not None])
         if found is None:
             raise ValueError(f"{self.name} has no targets: say which column or array they are in with target=...")
-        return found
+        return as_targets(found, len(found))
 
     def save(
         self,
@@ -207,8 +216,12 @@ class Dataset:
         from .open import open_dataset
 
         with closing(self.chunks()) as chunks:
-            write_store(path, chunks, lambda: self.feature_names, as_float(dtype), overwrite, callback)
+            write_store(path, chunks, self._known, as_float(dtype), overwrite, callback)
         return open_dataset(path, read_ahead=self.ahead)
+
+    def _known(self) -> dict[str, Any]:
+        """Return what a store is to remember beside the rows."""
+        return {"feature_names": self.feature_names, "index_base": self.index_base}
 
 
 def as_float(dtype: Any) -> Any:
