@@ -125,8 +125,13 @@ def sparse(n: int = 200_000, d: int = 100_000, words: int = 66, seed: int = 0) -
     The labels are those of a planted w, with noise on the scores and one label in twenty flipped.
     """
     rng = np.random.default_rng(seed)
-    p = frequencies(d, rng)
-    X = bags(n, p, words, rng)
+    p = 1.0 / (np.arange(d) + 10.0)
+    p = rng.permutation(p / p.sum())
+    row = np.repeat(np.arange(n), rng.poisson(words, n) + 1)
+    column = np.minimum(np.searchsorted(np.cumsum(p), rng.random(len(row))), d - 1)
+    X = sp.csr_matrix((np.ones(len(row)), (row, column)), shape=(n, d))  # counts: duplicates are summed
+    X.data *= -np.log(p)[X.indices]
+    X.data /= np.repeat(np.sqrt(X.multiply(X).sum(axis=1).A1), np.diff(X.indptr))
     score = X @ rng.normal(size=d)
     score += 0.5 * score.std() * rng.normal(size=n)
     y = np.where(score > 0, 1.0, -1.0) * np.where(rng.random(n) < 0.05, -1.0, 1.0)
@@ -137,22 +142,6 @@ def noisy(n: int = 200_000, seed: int = 0) -> tuple[Any, np.ndarray]:
     """The sparse set with one more label in five flipped."""
     X, y = sparse(n, seed=seed)
     return X, y * np.where(np.random.default_rng(seed + 1).random(n) < 0.2, -1.0, 1.0)
-
-
-def frequencies(d: int, rng: np.random.Generator) -> np.ndarray:
-    """Return how frequent each of d words is, by a power law."""
-    p = 1.0 / (np.arange(d) + 10.0)
-    return rng.permutation(p / p.sum())
-
-
-def bags(n: int, p: np.ndarray, words: int, rng: np.random.Generator) -> Any:
-    """Return rows of length 1: so many words on average, drawn with the frequencies p, weighted as tf-idf does."""
-    row = np.repeat(np.arange(n), rng.poisson(words, n) + 1)
-    column = np.minimum(np.searchsorted(np.cumsum(p), rng.random(len(row))), len(p) - 1)
-    X = sp.csr_matrix((np.ones(len(row)), (row, column)), shape=(n, len(p)))  # counts: duplicates are summed
-    X.data *= -np.log(p)[X.indices]
-    X.data /= np.repeat(np.sqrt(X.multiply(X).sum(axis=1).A1), np.diff(X.indptr))
-    return X
 
 
 def generated(n: int = 500_000, d: int = 90, factors: int = 12, seed: int = 0) -> tuple[Any, np.ndarray]:

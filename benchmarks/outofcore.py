@@ -18,6 +18,7 @@ from .report import machine, row
 from .stores import Options
 
 GB = 8.0
+QUICK = "memory-*,speed-*,quality-a9a,quality-news20bin,quality-mnist,reads-a9a,reads-news20*,reads-mnist"
 PARTS = (bounded, pace, quality, reads)
 # A row measures and shows itself, and returns what goes into the file.
 ROWS: dict[str, Callable[[Options], dict[str, Any]]] = {name: do for part in PARTS for name, do in part.ROWS.items()}

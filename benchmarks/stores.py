@@ -14,8 +14,6 @@ from sklearn.datasets import dump_svmlight_file
 
 import dualsvm
 
-from .data import bags, frequencies
-
 Rows = tuple[Any, np.ndarray]  # X and y
 BLOCK = 16e6  # bytes of rows that are made at a time
 FLIPPED = 0.2
@@ -75,12 +73,19 @@ def _dense(w: np.ndarray, n: int, rng: np.random.Generator) -> Rows:
     return X, np.where(rng.random(n) < FLIPPED, -y, y)
 
 
-def _sparse(planted: tuple[np.ndarray, np.ndarray], n: int, rng: np.random.Generator) -> Rows:
-    """Bags of words, with the labels of a planted w."""
-    p, w = planted
-    X = bags(n, p, WORDS, rng)
+def _sparse(planted: tuple[np.ndarray, np.ndarray, np.ndarray], n: int, rng: np.random.Generator) -> Rows:
+    """Rows of length 1: words drawn by a power law, rare ones counting more, with the labels of a planted w."""
+    table, weight, w = planted
+    words = table[rng.integers(len(table), size=(n, WORDS))]
+    words.sort(axis=1)
+    new = np.ones(words.shape, dtype=bool)
+    new[:, 1:] = words[:, 1:] != words[:, :-1]
+    values = np.where(new, weight[words], 0)
+    values /= np.sqrt((values**2).sum(axis=1, keepdims=True))
+    start = np.concatenate([[0], new.sum(axis=1).cumsum()]).astype(np.int32)
+    X = sp.csr_array((values[new], words[new], start), shape=(n, len(w)))
     y = np.where(X @ w > 0, 1.0, -1.0)
-    return sp.csr_array(X.astype(np.float32)), np.where(rng.random(n) < FLIPPED, -y, y)
+    return X, np.where(rng.random(n) < FLIPPED, -y, y)
 
 
 def _classes(W: np.ndarray, n: int, rng: np.random.Generator) -> Rows:
@@ -90,8 +95,12 @@ def _classes(W: np.ndarray, n: int, rng: np.random.Generator) -> Rows:
     return X, np.where(rng.random(n) < FLIPPED, rng.integers(W.shape[1], size=n), y)
 
 
-def _vocabulary(rng: np.random.Generator, d: int = 100_000) -> tuple[np.ndarray, np.ndarray]:
-    return frequencies(d, rng), rng.normal(size=d)
+def _vocabulary(rng: np.random.Generator, d: int = 100_000) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return words to draw from, as often as they are frequent, what each counts, and a planted w."""
+    p = 1.0 / (np.arange(d) + 10.0)
+    p = rng.permutation(p / p.sum())
+    table = np.repeat(np.arange(d, dtype=np.int32), np.maximum(1, (2**23 * p).round().astype(int)))
+    return table, -np.log(p).astype(np.float32), rng.normal(size=d).astype(np.float32)
 
 
 RECIPES = {
