@@ -22,7 +22,8 @@ from .tasks import Task, objective
 
 TARGET = 1e-3
 FEW = 5  # reads that should do where free support vectors fit in the cache
-MOST = 60  # reads after which to give up
+MOST = 60  # reads after which ours is given up on
+PATIENCE = 30  # reads after which block minimisation is
 WIDTH = (26, 8, 8, 8, 8, 8, 9, 9, 8)
 LEFT = {0}
 HEAD = ["reads: row", "passes", "support", "free", "cache", "reads", "seconds", "gap", "blocks"]
@@ -56,7 +57,7 @@ def _until_certified(data: sets.Data, task: Task, options: Options) -> dict[str,
         blocks = block_minimisation(data, task, share, best.lower_bound_) if task.kind == "binary" else None
         told = [task.name, str(best.n_iter_), f"{support:.2f}", f"{free:.2f}"] if share == SHARES[0] else [""] * 4
         told += [f"{100 * share:g} %", str(model.n_iter_), f"{seconds:.1f}", f"{model.gap_:.1e}"]
-        told.append("" if blocks is None else f"> {MOST}" if blocks > MOST else str(blocks))
+        told.append("" if blocks is None else f"> {PATIENCE}" if blocks > PATIENCE else str(blocks))
         row([*told, *(["over"] if over else [])], (*WIDTH, 0), LEFT)
         if over:
             options.note(f"{task.name}, cache {100 * share:g} %: {model.n_iter_} reads are more than wanted")
@@ -84,7 +85,7 @@ def block_minimisation(data: sets.Data, task: Task, share: float, lower: float) 
     blocks = np.array_split(np.arange(len(data.y)), round(1 / share))
     starts: list[Any] = [None] * len(blocks)
     w = np.zeros(data.X.shape[1])
-    for count in range(1, MOST + 1):
+    for count in range(1, PATIENCE + 1):
         for k in rng.permutation(len(blocks)).tolist():
             X, y = data.X[blocks[k]], data.y[blocks[k]]
             rest = w if starts[k] is None else w - X.T @ (starts[k].alpha * y)
@@ -95,7 +96,7 @@ def block_minimisation(data: sets.Data, task: Task, share: float, lower: float) 
             w = rest + X.T @ (starts[k].alpha * y)
         if objective(task, data, w) <= lower * (1.0 + TARGET) / (1.0 - TARGET):
             return count
-    return MOST + 1
+    return PATIENCE + 1
 
 
 SETS: Sequence[tuple[str, str]] = [(name, "binary") for name in ("a9a", "news20bin", "mnist", "noisy")]
