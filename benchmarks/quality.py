@@ -24,10 +24,9 @@ LEFT = {0, 1}
 HEAD = ["quality: row", "solver", *(f"{k} read{'s' * (k > 1)}" for k in PASSES)]
 INTRO = f"""Quality: the objective after so many reads of the data, as how far it is above the optimum, relative to
 a lower bound that is certified to {TIGHT:g}. Ours: fit(dataset, passes=k), with room for that share of the data in
-memory; one-vs-rest reads the data so often for every class. SGDClassifier: partial_fit with chunk after chunk, the
-better of last and mean weights after each pass; vowpalwabbit: the best of {len(VowpalWabbit.settings)} settings
-after each pass; LinearSVC: all in memory, with max_iter=k. The same rows in the same random order for all, no
-intercept; 'behind': a streaming peer was better."""
+memory. SGDClassifier: partial_fit with chunk after chunk, the better of last and mean weights after each pass;
+vowpalwabbit: the best of {len(VowpalWabbit.settings)} settings after each pass; LinearSVC: all in memory, with
+max_iter=k. The same rows in the same random order for all, no intercept; 'behind': a streaming peer was better."""
 COSTS = (0.1, 1.0, 10.0)
 BASE = {"mnist": 0.1, "mnist10": 0.1}  # of C, where it is not 1
 
