@@ -52,6 +52,10 @@ class Cache:
         if self._anew:
             self.count(np.zeros_like(self._come), 0.0)
 
+    def count_anew(self) -> None:
+        """Have the next read build the sums anew."""
+        self._reads = _ANEW - 1
+
     def count(self, u: Array, linear: float) -> None:
         """Take note of what the dual variables of the rows make that are not in memory."""
         self._come, self._gone, self._linear = u, np.zeros_like(u), linear

@@ -50,7 +50,7 @@ class Frame:
 
     @property
     def problem(self) -> Problem:
-        """A problem of this kind, with one row."""
+        """A problem of this kind, with one unit."""
         return self._one
 
     def offered(self) -> Array:

@@ -254,6 +254,11 @@ class Run:
         self.frame.kernel.rebuild(arrays["u"], facts["linear"], scale)
         self.frame.kernel.restart()
 
+    def begin_anew(self) -> None:
+        """Have the next read count all dual variables: v may have been told in the midst of a change of them."""
+        self._whole = False
+        self.cache.count_anew()
+
     def _begin(self, chunk: Chunk) -> None:
         self.frame = Frame(self.problem_of, chunk, self._seed, self._single)
         self.cache = Cache(self.frame, self.limit, self.random, self.threads)

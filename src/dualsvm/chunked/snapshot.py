@@ -36,11 +36,18 @@ class Keeper:
         Where to write. None: nowhere.
     every : float, default 600.0
         Seconds between two checkpoints.
+    beside : dict, default None
+        More arrays, by name, that whoever has the runs solved fills, and that checkpoints hold.
     """
 
     def __init__(
-        self, about: dict[str, str], path: str | os.PathLike[str] | None = None, every: float = 600.0
+        self,
+        about: dict[str, str],
+        path: str | os.PathLike[str] | None = None,
+        every: float = 600.0,
+        beside: dict[str, Array] | None = None,
     ) -> None:
+        self.beside = {} if beside is None else beside
         self.about, self.path, self.every = about, path, every
         if path is not None and not Path(path).absolute().parent.is_dir():
             raise FileNotFoundError(f"the folder of the checkpoint {os.fspath(path)!r} does not exist: make it first")
@@ -85,10 +92,12 @@ class Keeper:
 
     def _arrays(self, runs: Runs, told: list[dict[str, Array]]) -> Iterator[tuple[str, Array]]:
         yield "prints", np.array([(k, *found) for k, found in self._prints.items()], dtype=np.int64).reshape(-1, 4)
+        for name, value in list(self.beside.items()):  # whoever reads ahead may add to it
+            yield f"beside.{name}", value
         yield "history", np.array(runs.history, dtype=np.float64)
         first = runs.runs[0].frame.first
-        beside = {name: getattr(first, name) for name in ("y", "weight", "qid")}
-        for name, value in (_matrix(first.X) | beside).items():
+        rest = {name: getattr(first, name) for name in ("y", "weight", "qid")}
+        for name, value in (_matrix(first.X) | rest).items():
             if value is not None:
                 yield f"first.{name}", value
         for index, labels in runs.runs[0].cache.labels.items():
@@ -128,9 +137,10 @@ class Keeper:
     def _take(self, runs: Runs, meta: dict[str, Any], arrays: dict[str, Array]) -> None:
         y, weight, qid = (arrays.get(f"first.{name}") for name in ("y", "weight", "qid"))
         first = Chunk(_unmatrix({name: arrays.get(f"first.{name}") for name in _PARTS}), y, weight, qid)
-        labels = {int(name.split(".")[1]): value for name, value in arrays.items() if name.startswith("labels.")}
+        labels = {int(index): value for index, value in _under("labels.", arrays).items()}
+        self.beside |= _under("beside.", arrays)
         for k, run in enumerate(runs.runs):
-            own = {name[len(f"{k}.") :]: value for name, value in arrays.items() if name.startswith(f"{k}.")}
+            own = _under(f"{k}.", arrays)
             run.recall(first, meta["facts"][k], own)
             duals = {
                 index: (start, length, (own[f"alpha.{index}"], own.get(f"alpha.{index}.at")))
@@ -140,8 +150,16 @@ class Keeper:
         runs.reads, runs.history = int(meta["reads"]), Record.from_table(arrays["history"])
         runs.began = time.perf_counter() - float(meta["seconds"])
         reading = all(was for was, run in zip(meta["reading"], runs.runs, strict=True) if not run.converged)
-        if reading:
+        if meta["met"] and reading:
             runs.met = set(meta["met"])
+        else:
+            for run in runs.runs:
+                run.begin_anew()
+
+
+def _under(start: str, arrays: dict[str, Array]) -> dict[str, Array]:
+    """Return the arrays whose names begin so, by the rest of these."""
+    return {name.removeprefix(start): value for name, value in arrays.items() if name.startswith(start)}
 
 
 _PARTS = ("dense", "data", "indices", "indptr", "shape")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..checks import Array
+from ..mapping import Lists
 from ..problem import Problem
 from ..solution import Certificate, conjugate, distance, dual, feasible, linear_part, losses, primal
 from .chunks import Learner, State
@@ -21,10 +22,10 @@ def certify_rows(model: Any, X: Any, outputs: int, state: State, middle: float =
     lower = upper = 0.0
     for k, (problem, w) in enumerate(zip(problems, _weights(model, frame, problems), strict=True)):
         kept.expect(problem.alpha_shape[0])
-        if model._fingerprint != problem.mapping.fingerprint:
-            raise ValueError("the model was fitted to other queries or relevances: give those of the last fit")
-        lower += dual(problem, feasible(problem, kept.of(k, problem, 0)))
-        upper += primal(problem, _within(problem, w))
+        _expect_same(model, problem.mapping.fingerprint)
+        w = _within(problem, w)
+        lower += dual(problem, _sound(problem, kept.of(k, problem, 0), w))
+        upper += primal(problem, w)
     return Certificate(lower, upper)
 
 
@@ -50,6 +51,7 @@ def certify_chunks(learner: Learner) -> Certificate:
         at += problems[0].alpha_shape[0]
         del raw, chunk, problems
     kept.expect(at)
+    _expect_same(model, learner.fingerprint)
     bounds = [proof.bounds() for proof in proofs]
     return Certificate(sum(lower for lower, _ in bounds), sum(upper for _, upper in bounds))
 
@@ -62,7 +64,7 @@ class _Proof:
         self.u, self.linear, self.loss = np.zeros(problem.weight_shape), 0.0, 0.0
 
     def meet(self, problem: Problem, alpha: Array) -> None:
-        alpha = feasible(problem, alpha)
+        alpha = _sound(problem, alpha, self.w)
         self.u += problem.mapping.combine(problem.view, alpha)
         self.linear += linear_part(problem, alpha)
         self.loss += losses(problem, self.w)
@@ -99,6 +101,34 @@ class _Kept:
                 self.expect(start + n)
             raise ValueError("the dual variables of this model are those of another kind of problem: fit it again")
         return found.reshape(problem.alpha_shape)
+
+
+def _sound(problem: Problem, alpha: Array, w: Array) -> Array:
+    """Return dual variables that are feasible; refuse sums over sets of pairs that no sets have, where that shows.
+
+    Whatever w is, ``l.alpha - w.u`` of a list is at most the sum of its alpha times what it loses at w.
+    """
+    alpha = feasible(problem, alpha)
+    lists = problem.mapping
+    if isinstance(lists, Lists):
+        coefficients, mass = lists.coefficients(alpha, problem.view.n), lists.mass(alpha)
+        for some in (w, -w, np.zeros_like(w)):
+            scores = problem.view.scores(some)
+            terms = (lists.margin * alpha[:, 2], coefficients * scores)
+            linear, product = (np.add.reduceat(term[lists.member], lists.start[:-1]) for term in terms)
+            most = mass * np.maximum(lists.violations(problem.view, some), 0.0)
+            if (linear - product > most + 1e-6 * (np.abs(linear) + np.abs(product) + most)).any():
+                raise ValueError("what this model holds of its last fit are no dual variables of these queries")
+    return alpha
+
+
+def _expect_same(model: Any, fingerprint: str) -> None:
+    """See that dual variables which cannot be clipped are those of the same examples."""
+    if model._fingerprint != fingerprint:
+        raise ValueError(
+            "the model was fitted to other queries, relevances or weights, or to these from elsewhere: give what it "
+            "was fitted to, arrays or a dataset, as it was then"
+        )
 
 
 def _weights(model: Any, frame: Any, problems: list[Problem]) -> Iterator[Array]:

@@ -61,6 +61,7 @@ class Learner:
         self.state, self.prepare = state, prepare
         self.reads, self.problems = reads, problems
         self.width = 0  # number of features
+        self.seen: dict[str, Array] = {}  # what `prepare` has to remember of chunks, which checkpoints hold
         self.limit = 1e6 * as_number(model.cache_mb, "cache_mb")
         if self.limit < 0:
             raise ValueError(f"cache_mb must not be negative, got {model.cache_mb}")
@@ -118,7 +119,7 @@ class Learner:
         if hasattr(self.model, "classes_"):
             about["classes"] = as_text(self.model.classes_, "classes")
         every = as_number(reads.checkpoint_every, "checkpoint_every")
-        self.runs.keeper = Keeper(about, reads.checkpoint, every)
+        self.runs.keeper = Keeper(about, reads.checkpoint, every, self.seen)
         if reads.resume is not None:
             self.runs.keeper.recall(self.runs, reads.resume)
 

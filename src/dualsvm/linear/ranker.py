@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.metrics import ndcg_score
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .. import _core
 from ..checks import Array, as_ids, as_vector
-from ..chunked import Run, Start, rows_of
-from ..data import Chunk, Dataset
-from ..data.cut import query_starts
+from ..data import Dataset
 from ..prior import Prior
 from ..problem import Problem
 from ..queries import count_pairs, grades, groups, preference_pairs
+from ..solution import Certificate
 from .base import LinearSVM, learning, weights_of
-from .chunks import Learner, Reads, alone, refuse
+from .certify import certify_chunks, certify_rows
+from .chunks import Reads, State, alone, refuse
+from .queries import QueryLearner
 from .terms import Terms
 
 _MOST_PAIRS = 2**32 - 1
@@ -122,6 +122,9 @@ class SVMRanker(LinearSVM):
         *,
         passes: int | None = None,
         max_passes: int | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 600.0,
+        resume: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Fit the model.
 
@@ -139,6 +142,8 @@ class SVMRanker(LinearSVM):
             Weights of the rows. A pair counts the product, so that a row of weight 2 counts as two rows.
         passes, max_passes : int, default None
             Read a `Dataset` so many times at most, as `SVMClassifier.fit` does.
+        checkpoint, checkpoint_every, resume
+            As in `SVMClassifier.fit`.
 
         Returns
         -------
@@ -146,8 +151,9 @@ class SVMRanker(LinearSVM):
         """
         if isinstance(X, Dataset):
             alone([y, qid, sample_weight])
-            return self._learn_chunks(_QueryLearner(self, X, Reads(passes, max_passes)))
-        refuse(passes=passes, max_passes=max_passes)
+            reads = Reads(passes, max_passes, checkpoint, checkpoint_every, resume)
+            return self._learn_chunks(QueryLearner(self, X, reads))
+        refuse(passes=passes, max_passes=max_passes, checkpoint=checkpoint, resume=resume)
         return self._rank(X, y, qid, sample_weight)
 
     @learning
@@ -165,7 +171,38 @@ class SVMRanker(LinearSVM):
         """
         return self._rank(X, y, qid, sample_weight, onward=True)
 
+    def certify(self, X: Any, y: Any = None, qid: Any = None, sample_weight: Any = None) -> Certificate:
+        """Prove how good the model is, from the data alone, as `SVMClassifier.certify` does.
+
+        With ``slack="query"`` fits leave sums over sets of preference pairs, and whether there are such sets cannot
+        be told for sure. Sums that no sets have are an error where that shows; but where a stranger may have written
+        the file, only the upper bound is proven.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features), or Dataset
+            The rows that the model was fitted to, in their order.
+        y, qid, sample_weight
+            As in `fit`.
+
+        Returns
+        -------
+        Certificate
+        """
+        check_is_fitted(self)
+        if isinstance(X, Dataset):
+            alone([y, qid, sample_weight])
+            return certify_chunks(QueryLearner(self, X, Reads()))
+        X, _, state = self._stated(X, y, qid, sample_weight, onward=True)
+        return certify_rows(self, X, 1, state)
+
     def _rank(self, X: Any, y: Any, qid: Any, sample_weight: Any, onward: bool = False) -> Self:
+        X, y, state = self._stated(X, y, qid, sample_weight, onward)
+        metadata = {"sample_weight": sample_weight, "qid": qid}
+        return self._learn(X, 1, state, {"X": X, "y": y, "metadata": metadata}, onward)
+
+    def _stated(self, X: Any, y: Any, qid: Any, sample_weight: Any, onward: bool) -> tuple[Any, Array, State]:
+        """Return rows and relevances that have been checked, and what makes their problem."""
         X, y = self._more_of(X, y, onward, y_numeric=True)
         n = X.shape[0]
         y = as_vector(y, "y", n, "row of X")
@@ -177,8 +214,7 @@ class SVMRanker(LinearSVM):
                 "one query with two rows of different relevance"
             )
         weight = None if sample_weight is None else weights_of(sample_weight, n)
-        metadata = {"sample_weight": sample_weight, "qid": qid}
-        return self._learn(X, 1, self._statement(y, ids, weight), {"X": X, "y": y, "metadata": metadata}, onward)
+        return X, y, self._statement(y, ids, weight)
 
     def _check_pairs(self, counts: Array) -> int:
         """Return how many preference pairs there are, given those of every query; refuse too many."""
@@ -289,64 +325,6 @@ class SVMRanker(LinearSVM):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
-
-
-class _QueryLearner(Learner):
-    """Learns from chunks of whole queries. Those without a preference are left out."""
-
-    def __init__(self, model: SVMRanker, dataset: Dataset, reads: Reads) -> None:
-        super().__init__(model, dataset, 1, self._state, self._prepare, reads)
-        #: of every chunk: where it begins, the lengths of its queries, which of them are learned from, and relevances
-        self._seen: dict[int, tuple[int, Array, Array, Array]] = {}
-
-    def _state(self, chunk: Chunk) -> Callable[[Any, Terms], list[Problem]]:
-        return self.model._statement(np.asarray(chunk.y), np.asarray(chunk.qid), chunk.weight)
-
-    def _prepare(self, chunk: Chunk) -> Chunk | None:
-        """Return the queries of a chunk that hold preferences, with relevances counted from 0."""
-        name, n = self.dataset.name, len(chunk)
-        if chunk.y is None or chunk.y.dtype.kind not in "fiub":
-            raise ValueError(f"{name} has no relevances that are numbers: say where they are with target=...")
-        if chunk.qid is None and (chunk.index > 0 or self.dataset.n_chunks not in (None, 1)):
-            raise ValueError(
-                f"{name} is read in several chunks, and does not say which rows belong to one query: name the column "
-                "with qid=..., or, if all belong to one, raise chunk_rows"
-            )
-        start = np.append(query_starts(np.zeros(n) if chunk.qid is None else chunk.qid), n)
-        counts, lengths = count_pairs(chunk.y, start), np.diff(start).astype(np.int32)
-        self.model._check_pairs(counts)
-        y = grades(chunk.y, start)
-        y = y.astype(np.min_scalar_type(-int(y.max()) - 1))
-        self._seen[chunk.index] = chunk.start, lengths, counts > 0, y
-        prepared = replace(chunk, y=y, qid=_numbered(lengths))
-        rows = np.flatnonzero(np.repeat(counts > 0, lengths))
-        if len(rows) == n:
-            return prepared
-        return rows_of(prepared, rows) if len(rows) else None
-
-    def _starts(self) -> list[Start]:
-        return []
-
-    def alpha(self) -> None:
-        """Return that dual variables are not kept."""
-
-    def labels(self) -> None:
-        """Return that there are no classes."""
-
-    def _coefficients(self, run: Run, k: int) -> sp.csr_array:
-        found = np.zeros(max(start + len(y) for start, _, _, y in self._seen.values()))
-        for index in run.cache.lengths:
-            start, lengths, some, y = self._seen[index]
-            rows = np.flatnonzero(np.repeat(some, lengths))
-            bare = Chunk(sp.csr_array((len(rows), self.width)), y[rows], None, _numbered(lengths[some]))
-            mapping = self.problem_of(k)(bare).mapping
-            found[start + rows] = mapping.coefficients(run.cache.alpha(index), len(rows))
-        return sp.csr_array(found[None])
-
-
-def _numbered(lengths: Array) -> Array:
-    """Return the numbers of queries for every row, given their lengths."""
-    return np.repeat(np.arange(len(lengths), dtype=np.int64), lengths)
 
 
 def _ids(qid: Any, n: int) -> Array:
