@@ -34,6 +34,9 @@ class Dataset:
         Whether chunks can be read in any order: tables always, svmlight text that is not packed after its first pass.
     reiterable : bool
         Whether several passes are possible.
+    widening : bool
+        Whether chunks get wider in the course of the next pass: the first one over svmlight text whose width was not
+        declared.
     n_skipped : int
         Number of bad lines that the last whole pass left out, with ``bad_lines="skip"``.
     index_base : int or None
@@ -94,6 +97,11 @@ class Dataset:
     def reiterable(self) -> bool:
         """Whether several passes are possible."""
         return self._passes.reiterable
+
+    @property
+    def widening(self) -> bool:
+        """Whether chunks get wider in the course of the next pass, as its width is not known yet."""
+        return self._passes.widening
 
     @property
     def n_skipped(self) -> int:
