@@ -233,11 +233,15 @@ def test_interrupted_in_its_only_pass(data, model, monkeypatch, capsys):
 def test_told_to_end(data, model):
     words = [*ENDLESS, str(data), str(model)]
     process = subprocess.Popen([*PYTHON, *words], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    with process, time_limit(60):
-        while "pass     3" not in process.stderr.readline():
-            pass
-        process.terminate()
-        _, err = process.communicate()
+    with process:
+        try:
+            with time_limit(120):
+                while "pass     3" not in process.stderr.readline():
+                    pass
+                process.terminate()
+                _, err = process.communicate()
+        finally:
+            process.kill()
     assert process.returncode == 130
     assert "Traceback" not in err
     assert 0 < load(model).gap_ < 1
