@@ -84,13 +84,25 @@ def test_weights_of_rows_and_classes():
 
 
 @pytest.mark.parametrize(
-    ("C", "cache_mb"), [(0.1, 0.0), (0.1, 0.01), (10.0, 0.0), (10.0, 0.02), (1000.0, 0.05), (1000.0, 1.0)]
+    ("C", "cache_mb"), [(0.1, 0.0), (0.1, 0.01), (10.0, 0.0), (10.0, 0.02), (1000.0, 0.05), (1000.0, 0.06)]
 )
 def test_same_optimum_as_in_memory(C, cache_mb):
     in_memory = SVMClassifier(C=C, random_state=0).fit(MANY, NOISY)
     model = SVMClassifier(C=C, cache_mb=cache_mb, random_state=0).fit(chunks(NOISY, MANY, 50))
     assert_overlap(model, in_memory)
     assert model.n_iter_ == len(model.history_) <= 60
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_what_fits_is_solved_in_memory(loss, tmp_path):
+    dataset = chunks(NOISY, MANY, 50).save(tmp_path / "store", dtype=np.float64)
+    model, same = (SVMClassifier(C=1000.0, loss=loss, random_state=0) for _ in range(2))
+    model.fit(dataset)
+    np.testing.assert_array_equal(model.coef_, same.fit(MANY, NOISY).coef_)
+    np.testing.assert_array_equal(model.n_support_, same.n_support_)
+    assert model.n_iter_ == same.n_iter_
+    assert model.certify(dataset).gap <= 1e-3
+    assert model.set_params(cache_mb=0.05).fit(dataset).history_[0].upper == np.inf  # the first of several reads
 
 
 def test_every_bound_holds():

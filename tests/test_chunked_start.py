@@ -88,7 +88,7 @@ def test_memory_is_shared(monkeypatch):
 
 
 def test_verbose_tells_of_reads(capsys):
-    model = SVMClassifier(multi_class="ovr", verbose=2, cache_mb=0.01, random_state=0).fit(chunks(THREE))
+    model = SVMClassifier(multi_class="ovr", verbose=2, cache_mb=0.0, random_state=0).fit(chunks(THREE))
     lines = capsys.readouterr().out.splitlines()[1:]
     assert [int(line.split()[0]) for line in lines] == list(range(1, model.n_iter_ + 1))
 

@@ -88,17 +88,23 @@ class LinearSVM(CallbackSupportMixin, BaseEstimator):
         return self
 
     def _learn_chunks(self, learner: Learner) -> Self:
-        """Solve the problems that a learner meets in chunks, and set the attributes."""
+        """Solve the problems that a learner meets in chunks, or all at once if they fit; set the attributes."""
+        dataset = learner.dataset
+        most = learner.reads.most(self.max_iter)
+        if (names := dataset.feature_names) is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        if (chunk := learner.whole()) is not None:
+            self.n_features_in_ = chunk.X.shape[1]
+            data, state, codes = {"X": dataset, "y": None}, learner.state(chunk), learner.codes(chunk)
+            return self._learn(chunk.X, learner.outputs, state, data, titles=learner.titles, codes=codes)
 
         def attributes(w: Array) -> dict[str, Any]:
             return self._attributes(*learner.frame.seen(w))
 
-        callbacks = Callbacks(self, learner.reads.most(self.max_iter), {"X": learner.dataset, "y": None}, attributes)
+        callbacks = Callbacks(self, most, {"X": dataset, "y": None}, attributes)
         learner.learn([callbacks] if callbacks.watching else [])
         self._forget()
         self.n_features_in_ = learner.width
-        if (names := learner.dataset.feature_names) is not None:
-            self.feature_names_in_ = np.array(names, dtype=object)
         self.lower_bound_, self.upper_bound_ = learner.bounds()
         self.gap_ = relative_gap(self.lower_bound_, self.upper_bound_) if np.isfinite(self.upper_bound_) else np.inf
         self.converged_ = bool(self.gap_ <= as_tolerance(self.tol))

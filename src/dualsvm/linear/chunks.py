@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from .. import _core
 from ..checks import Array, as_number
 from ..chunked import Keeper, Run, Runs, Start
 from ..data import Chunk, Dataset
+from ..data.chunk import Part, joined
 from ..problem import Problem
 from ..progress import Watcher, printers
 from ..rows import Rows
@@ -22,6 +24,7 @@ from ..solve import as_passes, as_seed, as_threads, as_tolerance
 from .encoding import as_text
 from .terms import Frame, Terms, make_terms
 
+_ROW = 100  # bytes that a row takes in memory beside its features, about
 _FREE = {"tol", "max_iter", "cache_mb", "warm_start", "random_state", "n_jobs", "verbose"}  # no part of the problem
 
 State = Callable[[Any, Terms], list[Problem]]  # makes problems of rows and the terms on their weights
@@ -86,6 +89,34 @@ class Learner:
             return self.state(chunk)(Rows(chunk.X), self.terms)[k]
 
         return problem
+
+    @property
+    def titles(self) -> list[str]:
+        """What to call the problems."""
+        return [""] * self.problems
+
+    def codes(self, chunk: Chunk) -> Array | None:
+        """Return the numbers of the classes of a chunk, where there are classes."""
+        return None
+
+    def whole(self) -> Chunk | None:
+        """Return all rows in one chunk, as it was prepared, where they fit in memory and a solve there will do."""
+        reads, parts, size = self.reads, [], 0
+        if reads.newest or reads.checkpoint is not None or reads.resume is not None or not self.dataset.seekable:
+            return None
+        with closing(self.dataset.chunks()) as chunks:
+            for chunk in chunks:
+                parts.append(Part(chunk.X, chunk.y, chunk.weight, chunk.qid))
+                size += parts[-1].bytes + _ROW * len(chunk)
+                if size * float(self.dataset.n_rows or 0) > self.limit * chunk.stop:
+                    return None
+        rows = joined(parts)
+        if rows.weight is not None and not rows.weight.any():
+            raise ValueError(f"the weights in {self.dataset.name} are zero for every row: at least one must count")
+        found = self.prepare(Chunk(rows.X, rows.y, rows.weight, rows.qid))
+        if found is None:
+            raise ValueError(f"{self.dataset.name} holds nothing to learn from")
+        return found
 
     def learn(self, watchers: list[Watcher]) -> None:
         """Solve the problems."""

@@ -32,9 +32,18 @@ class ClassLearner(Learner):
 
     def __init__(self, model: Any, dataset: Dataset, reads: Reads, weight: Array | None) -> None:
         self._weight, known = weight, model.classes_
-        titles, outputs, _ = statement(model, np.arange(len(known)), np.ones(len(known)), None)
-        super().__init__(model, dataset, outputs, self._state, self._prepare, reads, len(titles))
+        self._titles, outputs, _ = statement(model, np.arange(len(known)), np.ones(len(known)), None)
+        super().__init__(model, dataset, outputs, self._state, self._prepare, reads, len(self._titles))
         self._small = next(kind for kind in (np.int8, np.int16, np.int32) if len(known) <= np.iinfo(kind).max)
+
+    @property
+    def titles(self) -> list[str]:
+        """What to call the problems."""
+        return self._titles
+
+    def codes(self, chunk: Chunk) -> Array | None:
+        """Return the numbers of the classes of a chunk."""
+        return chunk.y
 
     def _prepare(self, chunk: Chunk) -> Chunk:
         known, name = self.model.classes_, self.dataset.name

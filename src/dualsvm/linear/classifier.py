@@ -65,7 +65,9 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
     max_iter : int, default 10000
         Largest number of passes, with ``multi_class="ovr"`` of every class. From a `Dataset`, of reads of the data.
     cache_mb : float, default 256.0
-        Rows that are kept in memory when learning from a `Dataset`, in millions of bytes, beside a few chunks.
+        Rows that are kept in memory when learning from a `Dataset`, in millions of bytes, beside a few chunks, and no
+        less than one chunk. A dataset that fits, and whose chunks can be read in any order, is read once and solved
+        in memory.
     warm_start : bool, default False
         Whether `fit` starts from the dual variables of the last fit. C and everything else may have changed.
     random_state : int, RandomState, Generator or None, default None
@@ -92,7 +94,8 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
     converged_ : bool
         Whether `gap_` is within `tol`.
     n_iter_ : int
-        Number of passes, of all classes together. From a `Dataset`, of reads: each serves all classes.
+        Number of passes, of all classes together. From a `Dataset` that does not fit in memory, of reads: each serves
+        all classes.
     history_ : list of Record
         One record for every pass, or read.
     dual_coef_ : sparse array of shape (1, n_samples) or (n_classes, n_samples)

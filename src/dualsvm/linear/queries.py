@@ -27,6 +27,9 @@ class QueryLearner(Learner):
     def __init__(self, model: Any, dataset: Dataset, reads: Reads) -> None:
         super().__init__(model, dataset, 1, self._state, self._prepare, reads)
 
+    def whole(self) -> None:
+        """Return that queries are always met in chunks, as some of them are left out."""
+
     def _state(self, chunk: Chunk) -> State:
         return self.model._statement(np.asarray(chunk.y), np.asarray(chunk.qid), chunk.weight)
 
