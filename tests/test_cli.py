@@ -249,12 +249,16 @@ def test_standard_input(data, model, capsys, monkeypatch):
 
 def test_one_pass_over_standard_input(data, model, capsys, monkeypatch):
     give_stdin(monkeypatch, data)
-    assert dualsvm("train", "--passes", "1", "--classes=-1,1", "-", model) == 0
+    assert dualsvm("train", "--passes", "1", "--classes=-1,1", "--n-features", D, "-", model) == 0
     said = capsys.readouterr()
     assert "store" not in said.err
     assert "gap inf" in said.out
     assert load(model).n_iter_ == 1
     assert load(model).score(X, SIGNS) > 0.6
+    give_stdin(monkeypatch, data)  # how many features there are is not known before its end
+    assert dualsvm("train", "--passes", "1", "--classes=-1,1", "-", model) == 0
+    assert "store" in capsys.readouterr().err
+    assert load(model).n_iter_ == 1
 
 
 def test_pipe(data, model, tmp_path):

@@ -224,7 +224,7 @@ def test_interrupted_in_its_only_pass(data, model, monkeypatch, capsys):
     give_stdin(monkeypatch, data)
     monkeypatch.setattr("dualsvm.cli.screen._LATER", -1.0)
     monkeypatch.setattr(sys, "stderr", Impatient("read 15 rows"))
-    words = ["train", "--passes", "1", "--classes", "0,1", "--chunk-rows", "5"]
+    words = ["train", "--passes", "1", "--classes", "0,1", "--n-features", "4", "--chunk-rows", "5"]
     assert dualsvm(*words, "-", model) == 130
     assert "gap inf" in capsys.readouterr().out
     assert load(model).coef_.shape == (1, X.shape[1])

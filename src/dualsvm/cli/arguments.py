@@ -206,7 +206,7 @@ def _train(command: Any) -> None:
         "  dualsvm train --cache-mb 500 --checkpoint run.npz store model.npz\n"
         "  dualsvm train --cache-mb 500 --checkpoint run.npz --resume run.npz store model.npz\n"
         "  dualsvm train --task regress --target price houses.parquet model.npz\n"
-        "  zcat part*.gz | dualsvm train --passes 1 --classes=-1,1 - model.npz\n"
+        "  zcat part*.gz | dualsvm train --passes 1 --classes=-1,1 --n-features 5000 - model.npz\n"
         "  dualsvm train -v 5 data.svm",
         "It reads DATA in chunks, as often as needed, keeps rows up to --cache-mb in memory, and stops when the\n"
         "certified gap is within -e. Ctrl-C writes the model learned so far, with its bounds.\n\n",
@@ -241,7 +241,9 @@ def _train(command: Any) -> None:
     group.add_argument("--cache-mb", type=float, default=256.0, metavar="MB", help="rows kept in memory (256)")
     group.add_argument("--passes", type=_count, metavar="N", help="read N times at most, and be content with that")
     group.add_argument("--max-passes", type=_count, metavar="N", help="read N times at most; warn where -e is missed")
-    group.add_argument("--classes", metavar="A,B,...", help="the classes, for '-' with --passes 1")
+    group.add_argument(
+        "--classes", metavar="A,B,...", help="the classes: with --passes 1 and --n-features, '-' is read but once"
+    )
     group.add_argument("--checkpoint", metavar="FILE", help="write the state of the training there now and then")
     group.add_argument("--checkpoint-every", type=float, metavar="SECONDS", help="how often (600)")
     group.add_argument("--resume", metavar="FILE", help="go on from a checkpoint of the same training")

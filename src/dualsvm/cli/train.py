@@ -23,8 +23,9 @@ def run(arguments: Namespace) -> int:
             check_place(path)
     screen = Screen(a.quiet)
     model = _estimator(a)
-    once = a.passes == 1 and a.folds is None and (a.task != "classify" or a.classes is not None)
-    with opened(a, screen, again=not once) as dataset:
+    known = a.n_features is not None and (a.task != "classify" or a.classes is not None)
+    again = a.passes != 1 or a.folds is not None or not known  # else one read suffices
+    with opened(a, screen, again=again) as dataset:
         if a.folds is not None:
             return cross_validate(model, dataset, a.folds, a.seed, screen)
         return _train(model, dataset, a, screen)
