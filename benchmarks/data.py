@@ -138,6 +138,12 @@ def sparse(n: int = 200_000, d: int = 100_000, words: int = 66, seed: int = 0) -
     return X.astype(np.float32), y
 
 
+def noisy(n: int = 200_000, seed: int = 0) -> tuple[Any, np.ndarray]:
+    """The sparse set with one more label in five flipped."""
+    X, y = sparse(n, seed=seed)
+    return X, y * np.where(np.random.default_rng(seed + 1).random(n) < 0.2, -1.0, 1.0)
+
+
 def generated(n: int = 500_000, d: int = 90, factors: int = 12, seed: int = 0) -> tuple[Any, np.ndarray]:
     """A regression in float64 on correlated columns: a few factors and noise; every one, and y, of variance 1.
 
@@ -208,6 +214,7 @@ SETS = {
     "mnist": mnist,
     "mnist64": mnist64,
     "sparse": sparse,
+    "noisy": noisy,
     "mnist10": mnist10,
     "news20": news20,
     "news20bin": news20bin,

@@ -1,30 +1,47 @@
-"""Train certified SVMs on data that ships with scikit-learn, and check a certificate again."""
+"""From a file of text to a certified model, with less memory than the data take: the command line, step by step."""
+
+import contextlib
+import tempfile
+from pathlib import Path
 
 import numpy as np
-from sklearn.datasets import load_digits
+from sklearn.datasets import dump_svmlight_file, load_digits
 from sklearn.model_selection import train_test_split
 
-from dualsvm import Problem, SVMClassifier, c_path, solve
+import dualsvm
+from dualsvm.cli import main
+
+
+def run(command):
+    """Run a command as a shell would, in this process, and return whether its exit code is 0."""
+    print(f"\n$ dualsvm {command}", flush=True)
+    return main(command.split()) == 0
+
 
 X, y = load_digits(return_X_y=True)
-X_train, X_test, y_train, y_test = train_test_split(X / 16.0, y, random_state=0)
-print(f"Handwritten digits: {len(X_train)} to learn from, {len(X_test)} to be tested on, 10 classes.\n")
+pairs = np.triu_indices(64)
+X = (X[:, pairs[0]] * X[:, pairs[1]]) / 256
+X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
 
-model = SVMClassifier(C=1.0, tol=1e-3, random_state=0, verbose=1).fit(X_train, y_train)
-print(f"\nThe optimum lies between {model.lower_bound_:.8g} and {model.upper_bound_:.8g}: this model is within")
-print(f"{100 * model.gap_:.3f} % of it. Test accuracy {100 * model.score(X_test, y_test):.1f} %.")
+with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+    dump_svmlight_file(X_train, y_train, "digits.svm", zero_based=False)
+    dump_svmlight_file(X_test, y_test, "test.svm", zero_based=False)
+    size = Path("digits.svm").stat().st_size / 1e6
+    print(f"digits.svm holds handwritten digits, and of each all products of two pixels: {size:.1f} MB of text.")
 
-print("\nA path of C, each model started from the last:")
-for each in c_path(model.set_params(verbose=0), X_train, y_train, [0.01, 0.1, 1.0, 10.0]):
-    print(f"  C = {each.C:<5g} gap {each.gap_:.1e}   test accuracy {100 * each.score(X_test, y_test):.1f} %")
+    good = run("convert digits.svm digits")
+    print("\nOf its rows, no more than 2 MB shall be in memory:")
+    good &= run("train --cache-mb 2 --chunk-rows 100 digits model.npz")
+    print("\nIs that so? The bounds once more, from the model and the data:")
+    good &= run("certify model.npz digits")
+    good &= run("predict test.svm model.npz labels.txt")
+    model = dualsvm.load("model.npz")
 
-problem = Problem.multiclass(X_train, y_train, intercept=1.0, cost=1.0)
-solution = solve(problem, tol=1e-3, random_state=0)
-checked = solution.certify(problem)
-print("\nThe problem behind the first model, solved directly, and its bounds computed again in plain numpy:")
-print(f"lower {checked.lower_bound:.8g}   upper {checked.upper_bound:.8g}   gap {checked.gap:.2e}")
-agree = np.allclose(checked, (solution.lower_bound, solution.upper_bound), rtol=1e-9)
-agree &= solution.lower_bound <= model.upper_bound_ and model.lower_bound_ <= solution.upper_bound
-holds = agree and solution.converged and model.converged_
-print("The certificate holds." if holds else "THE CERTIFICATE DOES NOT HOLD.")
-raise SystemExit(not holds)
+print("\nThe same in Python, with everything in memory:")
+whole = dualsvm.SVMClassifier(random_state=0).fit(X_train, y_train)
+print(f"the optimum lies within [{whole.lower_bound_:.8g}, {whole.upper_bound_:.8g}]: gap {whole.gap_:.2e}")
+
+good &= model.converged_ and whole.converged_
+good &= model.lower_bound_ <= whole.upper_bound_ and whole.lower_bound_ <= model.upper_bound_
+print("\nThe certificates hold." if good else "\nTHE CERTIFICATES DO NOT HOLD.")
+raise SystemExit(not good)

@@ -161,6 +161,8 @@ def test_too_few_reads():
         (lambda: SVMClassifier().fit(chunks(np.zeros(N, int))), "at least 2"),
         (lambda: SVMClassifier().fit(chunks(THREE), classes=[0, 1]), "not among"),
         (lambda: SVMClassifier(cache_mb=-1).fit(chunks(TWO)), "cache_mb"),
+        (lambda: SVMClassifier(max_iter=0).fit(chunks(TWO)), "max_iter must be at least 1"),
+        (lambda: SVMClassifier().fit(chunks(TWO, weight=np.zeros(N))), "zero for every row"),
         (lambda: SVMClassifier(fit_intercept="unpenalized").fit(chunks(TWO)), "unpenalized"),
         (lambda: SVMRegressor().fit(dualsvm.open_dataset(X, chunk_rows=9)), "no targets"),
         (lambda: SVMClassifier().fit(dualsvm.open_dataset(X, chunk_rows=9)), "no targets"),

@@ -15,7 +15,7 @@ from .reference import state
 
 KINDS = ["binary", "multiclass", "regression"]
 CLASSES = {"binary": 2, "multiclass": 4}
-SHAPES = ["plain", "prior", "box", "weights"]
+SHAPES = ["plain", "prior", "box", "weights", "zeros", "single"]
 
 
 def rows_of(rng):
@@ -42,14 +42,22 @@ def learned(kind, shape, loss, seed, **more):
     """Fit a random problem out of core; return the model and the problem written out."""
     rng = np.random.default_rng(seed)
     X = rows_of(rng)
+    if shape == "single":
+        X = X.astype(np.float32)
     n, d = X.shape
-    C, weight = 10.0 ** rng.uniform(-2, 3), rng.uniform(0.1, 3, n) if shape == "weights" else None
+    C, weight = 10.0 ** rng.uniform(-2, 3), rng.uniform(0.1, 3, n) if shape in ("weights", "zeros") else None
+    if shape == "zeros":
+        weight[1:] *= rng.random(n - 1) < 0.6
     given, terms = terms_of(shape, rng, d)
     squared = loss == "squared_hinge"
     common = {"C": C, "tol": 1e-4, "cache_mb": rng.choice([0, 0.0005, 0.002, 1]), "random_state": seed}
     common |= {"max_iter": int(rng.choice([1, 2, 5, 30])), "fit_intercept": False, **given, **more}
     k = CLASSES.get(kind)
-    y = X @ rng.normal(size=d) + rng.normal(size=n) if k is None else np.sort(rng.integers(0, k, n))
+    y = (
+        X.astype(np.float64) @ rng.normal(size=d) + rng.normal(size=n)
+        if k is None
+        else np.sort(rng.integers(0, k, n))
+    )
     storage = sp.csr_array if rng.random() < 0.5 else np.asarray
     dataset = dualsvm.open_dataset(storage(X), target=y, weight=weight, chunk_rows=int(rng.integers(1, n + 1)))
     with warnings.catch_warnings():
@@ -86,6 +94,19 @@ def assert_bounds(model, problem):
 def test_every_bound_holds(kind, shape, loss, seed):
     place = KINDS.index(kind) * 100 + SHAPES.index(shape) * 10 + (loss == "hinge") * 5 + seed
     assert_bounds(*learned(kind, shape, loss, place))
+
+
+def test_weights_of_zero_and_rows_that_nearly_fit():
+    """Rows that cost nothing are not kept: the second read sees more of them than the first kept."""
+    rng = np.random.default_rng(0)
+    for seed in range(12):
+        X, y = rng.normal(size=(17, 3)), rng.integers(0, 3, 17)
+        weight = rng.uniform(0.5, 3, 17) * (rng.random(17) < 0.7)
+        dataset = dualsvm.open_dataset(X, target=y, weight=weight, chunk_rows=11)
+        model = SVMClassifier(C=100.0, cache_mb=0.002, fit_intercept=False, random_state=seed)
+        model.fit(dataset, classes=range(3))
+        own = {"y": y, "class_loss": 1.0 - np.eye(3)}
+        assert_bounds(model, state("multiclass", X, own, cost=100.0 * weight, loss="hinge"))
 
 
 @pytest.mark.parametrize("kind", KINDS)

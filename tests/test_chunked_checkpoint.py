@@ -199,7 +199,8 @@ def test_every_chunk_a_checkpoint(tmp_path):
 
 KILLED = """
 import os, random, signal, sys, time
-import dualsvm
+from dualsvm import SVMClassifier, open_dataset
+from dualsvm.store import read
 
 store, path = sys.argv[1:]
 random.seed(1)
@@ -212,9 +213,9 @@ for k in range(20):
     pid = os.fork()
     if pid == 0:
         try:
-            model = dualsvm.SVMClassifier(multi_class="ovr", tol=0.0, cache_mb=0.01, random_state=k)
+            model = SVMClassifier(multi_class="ovr", tol=0.0, cache_mb=0.01, random_state=k)
             on = {"resume": path} if k % 4 and before else {}
-            model.fit(dualsvm.open_dataset(store, chunk_rows=50), checkpoint=path, checkpoint_every=0.0, **on)
+            model.fit(open_dataset(store, chunk_rows=50), checkpoint=path, checkpoint_every=0.0, **on)
         finally:
             os._exit(1)
     while k % 2 and number() == before:  # half of them get as far as a checkpoint of their own
@@ -224,7 +225,7 @@ for k in range(20):
     os.kill(pid, signal.SIGKILL)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == -signal.SIGKILL
     if number():
-        dualsvm.store.read(path, "a checkpoint", {"dualsvm.Checkpoint 1": lambda *found: found})
+        read(path, "a checkpoint", {"dualsvm.Checkpoint 1": lambda *found: found})
 """
 
 

@@ -83,7 +83,7 @@ def test_memory_is_shared(monkeypatch):
         end(self)
 
     monkeypatch.setattr(Runs, "settle", settle)
-    SVMClassifier(multi_class="ovr", cache_mb=0.02, random_state=0).fit(chunks(FOUR, MANY, 50))
+    SVMClassifier(multi_class="ovr", cache_mb=0.02, random_state=0).fit(chunks(FOUR, MANY, 20))
     assert 0.005e6 < max(most) <= 0.02e6
 
 

@@ -142,6 +142,7 @@ def test_classes_with_names(tmp_path):
         dataset = dualsvm.open_dataset(table, target="y", chunk_rows=99)
         same(dataset, A[:, None], names)
         assert dataset.targets().tolist() == names.tolist()
+        assert dataset.targets().dtype == next(iter(dataset)).y.dtype  # not object
 
 
 def test_decimals_and_small_types():

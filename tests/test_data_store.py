@@ -125,7 +125,7 @@ def test_more_entries_than_int32_counts(tmp_path):
     writer.add(chunk)
     writer._stored = 2**31 - 6
     writer.add(chunk)
-    writer.finish(None)
+    writer.finish({})
     assert np.load(tmp_path / "indptr.npy").tolist() == [0, 4, 8, 12, 2**31 - 2, 2**31 + 2, 2**31 + 6]
 
 

@@ -79,6 +79,7 @@ FEW_THREADS = """
 import io, resource
 import dualsvm
 
+dualsvm.open_dataset  # loads what it needs
 text = b"1 1:2 2:3\\n" * 20_000
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + (80 << 20), used + (80 << 20)))  # room for the text and a few stacks

@@ -9,6 +9,15 @@ import pytest
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
+def test_demo(capfd):
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(EXAMPLES / "demo.py"))
+    assert ended.value.code == 0
+    said = capfd.readouterr().out
+    assert said.count("$ dualsvm ") == 4
+    assert "The certificates hold." in said
+
+
 def test_sub_types_of_digits(tmp_path, monkeypatch, capsys):
     pytest.importorskip("matplotlib")
     picture = tmp_path / "digits.png"

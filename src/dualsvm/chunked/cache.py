@@ -13,7 +13,7 @@ Packed = tuple[Array, Array | None]  # values and, where most are 0, places
 
 _FULL = 0.95  # of the limit that is handed out
 _ROOM = 0.85  # of the limit that is left in use when it has been exceeded
-_FIRST_ROOM = 0.5  # the same, while nobody knows how much there is
+_FIRST_ROOM = 0.75  # the same, while nobody knows how much there is
 _RECENT = 32  # chunks from whose ranks the bar is found
 _WITNESSES = 0.05  # of the limit: a random sample of the rows that are not kept
 _SAMPLE = 64  # ranks of every chunk, from which to learn where the bar is
@@ -39,6 +39,7 @@ class Cache:
         self.forget()
         self._sample: deque[tuple[Array, float]] = deque(maxlen=_RECENT)
         self._reads = 0
+        self._doubt = False  # whether what is counted may not be what the dual variables make
 
     def __len__(self) -> int:
         return sum(len(part) for part in self.parts.values())
@@ -48,7 +49,8 @@ class Cache:
         self.met_bytes = 0
         self._met: set[int] = set()
         self._reads += 1
-        self._anew = self._reads % _ANEW == 0
+        self._anew = self._reads % _ANEW == 0 or self._doubt
+        self._doubt = False
         if self._anew:
             self.count(np.zeros_like(self._come), 0.0)
 
@@ -75,22 +77,24 @@ class Cache:
         return alpha
 
     def meet(self, part: Part) -> None:
-        """Give the rows of a chunk their dual variables; what was kept of it gives way to them."""
+        """Give the rows of a chunk their dual variables."""
         chunk = part.chunk
         index = chunk.index
         self.starts[index], self.lengths[index] = chunk.start, len(part.which)
         if chunk.y is not None and chunk.y.dtype.kind == "i":
             self.labels[index] = chunk.y
         part.resume(self.alpha(index))
-        old = self.parts.pop(index, None)
         if not self._anew:
-            part.count_all_but(NOBODY if old is None else old.which)
-        if old is not None:
+            part.count_all_but(self.parts[index].which if index in self.parts else NOBODY)
+        self.limit = max(self.limit, part.bytes)  # a chunk is in memory anyway
+
+    def give_way(self, part: Part) -> None:
+        """Drop what was kept of a chunk, all rows of which have been met."""
+        if (old := self.parts.pop(part.chunk.index, None)) is not None:
             self.bytes -= old.bytes
-        self._met.add(index)
+        self._met.add(part.chunk.index)
         self.met_bytes += part.bytes
         self.expected = max(self.expected, self.met_bytes)
-        self.limit = max(self.limit, part.bytes)  # a chunk is in memory anyway
 
     def company(self, part: Part, share: float) -> list[Part]:
         """Return some of what is in memory, at random: `share` times as many examples as a part has."""
@@ -187,6 +191,7 @@ class Cache:
             self.alpha(index)  # an error, if they do not fit
         self.labels = dict(labels)
         self._sample.extend((line[:-1], float(line[-1])) for line in sample)
+        self._doubt = True
 
     def end(self) -> tuple[Array, float]:
         """Take note that a read has ended; return what all dual variables make, and their linear part."""

@@ -116,6 +116,8 @@ class Runs:
                 f"{self.dataset.name} holds nothing to learn from: no chunk has an example, such as two rows of one "
                 "query with different relevance"
             )
+        if not any(run.explored or run.starting for run in left):
+            raise ValueError(f"the weights in {self.dataset.name} are zero for every row: at least one must count")
         self._each(left, lambda _, run: run.end_read())
         _core.trim()  # rows have come and gone
         self.met.clear()

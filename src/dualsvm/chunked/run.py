@@ -29,7 +29,20 @@ Ahead = tuple[Part, float]  # the rows of a chunk, and what they lose at the wei
 
 _ALL = 10**9  # passes
 _FACTS = (
-    *("lower", "upper", "dual", "estimate", "loss", "explored", "active", "reads", "visits", "stiffness", "distance"),
+    *(
+        "lower",
+        "upper",
+        "dual",
+        "promise",
+        "estimate",
+        "loss",
+        "explored",
+        "active",
+        "reads",
+        "visits",
+        "stiffness",
+        "distance",
+    ),
     "_whole",
 )
 _STIFF = 1.0  # plain passes do well up to this stiffness; less than in memory, as those over a chunk see little else
@@ -40,7 +53,8 @@ class Plan:
     """How much work goes into what is in memory; all of these are matters of speed only."""
 
     chunk_passes: int = 2  # over the rows of a chunk that has just been read; the second finds only some still due
-    company: float = 0.5  # rows in memory that are visited along with those, in units of them
+    company: float = 0.75  # rows in memory that are visited along with those, in units of them
+    first_company: float = 2.0  # the same in the first read, when most is still to be learned
     seed_gap: float = 0.02  # to which the first rows are solved, before any is dropped
     seed_passes: int = 60  # over these, at most
     fine: float = 0.1  # part of the gap to which what is in memory is solved after a read
@@ -91,6 +105,7 @@ class Run:
         self.dual = -np.inf  # of the present dual variables, as they were at the end of the last read
         self.w: Array | None = None  # those of the upper bound, as the user sees them
         self.offer: Array = NOTHING  # those that the next read will bound, as the kernel has them
+        self.promise = np.inf  # what those seem to pay
         self.reads = self.visits = 0
         self.loss, self.explored, self.active = 0.0, 0, 0  # what the present read has added up
         self.estimate = np.inf
@@ -119,6 +134,11 @@ class Run:
     def converged(self) -> bool:
         """Whether the present dual variables prove the weights to be within the tolerance."""
         return bool(np.isfinite(self.upper) and relative_gap(self.dual, self.upper) <= self.tol)
+
+    @property
+    def proven(self) -> bool:
+        """Whether the weights of the upper bound are better than those offered, by all that is known."""
+        return self.w is not None and (self.converged or self.upper <= self.promise)
 
     @property
     def begun(self) -> bool:
@@ -174,6 +194,7 @@ class Run:
             self.cache.expected = part.bytes / len(chunk) * n if n else 10 * self.limit
         self.cache.meet(part)
         self._part = part
+        self.cache.give_way(part)
         if self._start is not None:
             self.cache.take(part, self._start.take(part.problem))
         else:
@@ -185,7 +206,8 @@ class Run:
         seeding = self._whole and self.reads == 0
         if seeding:
             self._feel(part)
-        company = self.cache.company(part, self.plan.company)
+        share = self.plan.company if self.reads > 0 else self.plan.first_company
+        company = self.cache.company(part, share)
         visited, awake, self.estimate = self.cache.visit(part, company, self.plan.chunk_passes)
         self.explored, self.active = self.explored + visited, self.active + awake
         if seeding and self.cache.overflows(part):
@@ -299,7 +321,9 @@ class Run:
         candidates = [w for w in (self.frame.offered(), self.frame.current(), self.offer) if len(w)]
         self.frame.kernel.restart()
         parts = list(self.cache.parts.values())
-        self.offer = min(candidates, key=lambda w: self._bounds(parts, w)[1] + self.cache.missing(w))
+        promises = [self._bounds(parts, w)[1] + self.cache.missing(w) for w in candidates]
+        self.promise = min(promises)
+        self.offer = candidates[promises.index(self.promise)]
         if parts:
             self._settle(parts, max(self.plan.fine * min(self.gap, 1.0), 0.2 * self.tol), self.plan.passes)
         elif self.pull.kappa > 0:
@@ -324,6 +348,7 @@ class Run:
             far = missing > self.plan.far * abs(upper)
             if upper + missing < best:
                 best, self.offer = upper + missing, w
+                self.promise = best
             if far or upper - lower < max(missing, least * abs(upper)) or visited == 0:
                 break
             kept = [] if self._whole else [part.alpha() for part in parts]

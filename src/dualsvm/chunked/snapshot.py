@@ -20,7 +20,7 @@ from ..solution import Record
 if TYPE_CHECKING:
     from .pursue import Runs
 
-_FORMAT = "dualsvm.Checkpoint 1"
+FORMAT = "dualsvm.Checkpoint 1"
 
 
 class Keeper:
@@ -87,7 +87,7 @@ class Keeper:
             "reading": [run in runs.left for run in runs.runs],
             "facts": [facts for facts, _ in told],
         }
-        store.write(self.path, _FORMAT, meta, self._arrays(runs, [arrays for _, arrays in told]), packed=False)
+        store.write(self.path, FORMAT, meta, self._arrays(runs, [arrays for _, arrays in told]), packed=False)
         self._last = time.monotonic()
 
     def _arrays(self, runs: Runs, told: list[dict[str, Array]]) -> Iterator[tuple[str, Array]]:
@@ -113,7 +113,7 @@ class Keeper:
     def recall(self, runs: Runs, path: str | os.PathLike[str]) -> None:
         """Have runs take what a checkpoint knows, if it is one of theirs."""
         name = os.fspath(path)
-        meta, arrays = store.read(path, "a checkpoint", {_FORMAT: lambda meta, arrays: (meta, arrays)})
+        meta, arrays = store.read(path, "a checkpoint", {FORMAT: lambda meta, arrays: (meta, arrays)})
         for key in self.about.keys() | meta["about"].keys():
             here, there = self.about.get(key, "nothing"), meta["about"].get(key, "nothing")
             if here != there:

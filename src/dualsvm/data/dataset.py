@@ -11,7 +11,7 @@ import numpy as np
 
 from ..checks import Array
 from .ahead import read_ahead
-from .chunk import Chunk
+from .chunk import Chunk, as_targets
 from .passes import StreamPasses, TablePasses
 from .write import write_store
 
@@ -34,8 +34,14 @@ class Dataset:
         Whether chunks can be read in any order: tables always, svmlight text that is not packed after its first pass.
     reiterable : bool
         Whether several passes are possible.
+    widening : bool
+        Whether chunks get wider in the course of the next pass: the first one over svmlight text whose width was not
+        declared.
     n_skipped : int
         Number of bad lines that the last whole pass left out, with ``bad_lines="skip"``.
+    index_base : int or None
+        First index of svmlight text, or of that which a store was made from. None: there is none, or it is not known
+        yet.
 
     Examples
     --------
@@ -93,9 +99,20 @@ class Dataset:
         return self._passes.reiterable
 
     @property
+    def widening(self) -> bool:
+        """Whether chunks get wider in the course of the next pass, as its width is not known yet."""
+        return self._passes.widening
+
+    @property
     def n_skipped(self) -> int:
         """Number of bad lines that the last whole pass left out."""
         return self._passes.n_skipped
+
+    @property
+    def index_base(self) -> int | None:
+        """First index of svmlight text, or of that which a store was made from."""
+        base: int | None = getattr(self._passes.source, "index_base", None)
+        return base
 
     def __repr__(self) -> str:
         rows, features = ("?" if n is None else n for n in self.shape)
@@ -153,7 +170,7 @@ class Dataset:
             found = None if parts[0] is None else np.concatenate([y for y in parts if y is not None])
         if found is None:
             raise ValueError(f"{self.name} has no targets: say which column or array they are in with target=...")
-        return found
+        return as_targets(found, len(found))
 
     def save(
         self,
@@ -199,8 +216,12 @@ class Dataset:
         from .open import open_dataset
 
         with closing(self.chunks()) as chunks:
-            write_store(path, chunks, lambda: self.feature_names, as_float(dtype), overwrite, callback)
+            write_store(path, chunks, self._known, as_float(dtype), overwrite, callback)
         return open_dataset(path, read_ahead=self.ahead)
+
+    def _known(self) -> dict[str, Any]:
+        """Return what a store is to remember beside the rows."""
+        return {"feature_names": self.feature_names, "index_base": self.index_base}
 
 
 def as_float(dtype: Any) -> Any:

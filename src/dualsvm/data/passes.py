@@ -96,6 +96,7 @@ class TablePasses(_Passes):
 
     seekable = True
     reiterable = True
+    widening = False
     n_skipped = 0
 
     def __init__(
@@ -165,6 +166,10 @@ class StreamPasses(_Passes):
     @property
     def reiterable(self) -> bool:
         return not self._stream.once
+
+    @property
+    def widening(self) -> bool:
+        return self._stream.trusted and self._stream.n_features is None  # others are compared with their first part
 
     def targets(self) -> Array | None:
         """Return that only a pass knows them."""

@@ -54,6 +54,9 @@ class Store:
             self.sparse = bool(meta["sparse"])
             self.stored = _count(meta["stored"])
             self.feature_names = _names(meta.get("feature_names"), self.n_features)
+            self.index_base = meta.get("index_base")  # of the text that the store was made from
+            if self.index_base not in (None, 0, 1):
+                raise ValueError(f"{self.index_base!r} is no index base")
             self._classes = None if meta.get("classes") is None else np.array(_names(meta["classes"], None))
             self._kinds = {name: str(given["dtype"]) for name, given in meta["arrays"].items()}
             self._check_kinds()

@@ -82,6 +82,11 @@ class Text:
             raise ValueError(f"{self.name} is empty: it should hold lines of svmlight text")
         return packing(beginning)
 
+    @property
+    def index_base(self) -> int | None:
+        """First index, None: not known yet."""
+        return None if self._base == "auto" else int(self._base)
+
     def check(self) -> None:
         """Raise if the file has changed."""
         self._files.check()

@@ -9,7 +9,7 @@ import secrets
 import shutil
 import sys
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -131,8 +131,8 @@ class Writer:
         numbers = [self._classes.setdefault(name, len(self._classes)) for name in names.tolist()]
         return np.array(numbers, dtype=np.int32)[inverse]
 
-    def finish(self, feature_names: list[str] | None) -> None:
-        """Complete the files, and write meta.json last."""
+    def finish(self, known: dict[str, Any]) -> None:
+        """Complete the files, and write meta.json last, with what else is known."""
         arrays = {name: file.finish() for name, file in self._files.items()}
         meta = {
             "format": FORMAT,
@@ -143,7 +143,7 @@ class Writer:
             "stored": self._stored,
             "arrays": arrays,
             "classes": None if self._classes is None else list(self._classes),
-            "feature_names": feature_names,
+            **known,
         }
         with open(self._folder / "meta.json", "x", encoding="utf-8") as file:
             json.dump(meta, file, indent=1)
@@ -178,7 +178,7 @@ def _sync(folder: Path) -> None:
 def write_store(
     path: str | os.PathLike[str],
     chunks: Iterable[Chunk],
-    names: Any,
+    known: Callable[[], dict[str, Any]],
     dtype: Any = None,
     overwrite: bool = False,
     callback: Any = None,
@@ -198,7 +198,7 @@ def write_store(
             writer.add(chunk)
             if callback is not None:
                 callback(chunk)
-        writer.finish(names())
+        writer.finish(known())
         _move(draft, place)
     except BaseException:
         writer.close()

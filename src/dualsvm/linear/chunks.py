@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -90,6 +91,8 @@ class Learner:
         """Solve the problems."""
         m, tol, threads = self.model, as_tolerance(self.model.tol), as_threads(self.model.n_jobs)
         own = threads if self.problems == 1 else 1
+        if self.dataset.widening and self.dataset.reiterable:
+            deque(self.dataset, maxlen=0)  # only a whole pass tells the width
         several = [
             Run(self.dataset, self.problem_of(k), self.limit, tol, as_seed(m.random_state), own, True)
             for k in range(self.problems)
@@ -139,8 +142,8 @@ class Learner:
         return self.runs.lower, sum(run.upper if self._certified(run) else np.inf for run in self.runs.runs)
 
     def _certified(self, run: Run) -> bool:
-        """Whether to offer the weights of the upper bound: not where the newest are asked for."""
-        return run.w is not None and (run.converged or not self.reads.newest)
+        """Whether to offer the weights of the upper bound; if the newest are asked for, where those are worse."""
+        return run.proven if self.reads.newest else run.w is not None
 
     def weights(self) -> Array:
         """Return the weights of the problems, a line for every output."""
@@ -252,11 +255,14 @@ class Reads:
 
     def most(self, max_iter: Any) -> int:
         """Return the largest number of reads."""
-        return (
-            as_passes(max_iter if self.max_passes is None else self.max_passes)
-            if self.passes is None
-            else self.passes
-        )
+        if self.passes is not None:
+            return int(self.passes)
+        most = as_passes(max_iter if self.max_passes is None else self.max_passes)
+        if most < 1:
+            raise ValueError(
+                "max_iter must be at least 1 to learn from a dataset: nothing is known before it is read"
+            )
+        return most
 
 
 def alone(beside: list[Any]) -> None:

@@ -86,10 +86,11 @@ class QueryLearner(Learner):
         if self.model.slack != "query":
             return ""
         digest = hashlib.sha256()
-        for index in self._order():
-            for name in ("lengths", "y", "weight"):
-                part = self.seen.get(f"{index}.{name}")
-                digest.update(b"|" if part is None else np.ascontiguousarray(part).tobytes())
+        for name in ("lengths", "y", "weight"):  # of all chunks, wherever they are cut
+            digest.update(b"|")
+            for index in self._order():
+                if (part := self.seen.get(f"{index}.{name}")) is not None:
+                    digest.update(part.astype(np.float64).tobytes())
         return f"read in chunks {digest.hexdigest()}"
 
     def _starts(self) -> list[Start]:
