@@ -39,7 +39,6 @@ class Cache:
         self.forget()
         self._sample: deque[tuple[Array, float]] = deque(maxlen=_RECENT)
         self._reads = 0
-        self._doubt = False  # whether what is counted may not be what the dual variables make
 
     def __len__(self) -> int:
         return sum(len(part) for part in self.parts.values())
@@ -49,8 +48,7 @@ class Cache:
         self.met_bytes = 0
         self._met: set[int] = set()
         self._reads += 1
-        self._anew = self._reads % _ANEW == 0 or self._doubt
-        self._doubt = False
+        self._anew = self._reads % _ANEW == 0
         if self._anew:
             self.count(np.zeros_like(self._come), 0.0)
 
@@ -191,7 +189,7 @@ class Cache:
             self.alpha(index)  # an error, if they do not fit
         self.labels = dict(labels)
         self._sample.extend((line[:-1], float(line[-1])) for line in sample)
-        self._doubt = True
+        self.count_anew()
 
     def end(self) -> tuple[Array, float]:
         """Take note that a read has ended; return what all dual variables make, and their linear part."""

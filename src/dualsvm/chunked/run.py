@@ -277,9 +277,8 @@ class Run:
         self.frame.kernel.restart()
 
     def begin_anew(self) -> None:
-        """Have the next read count all dual variables: v may have been told in the midst of a change of them."""
+        """Begin the read anew in which the checkpoint was written: the next one counts all dual variables."""
         self._whole = False
-        self.cache.count_anew()
 
     def _begin(self, chunk: Chunk) -> None:
         self.frame = Frame(self.problem_of, chunk, self._seed, self._single)
