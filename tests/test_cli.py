@@ -59,7 +59,7 @@ def test_train_says_what_the_file_holds(data, model, capsys):
     assert float(high) == pytest.approx(learned.upper_bound_, rel=1e-7)
     assert float(gap) == pytest.approx(learned.gap_, rel=1e-2)
     assert f"{N} rows x {D} features" in said.out
-    assert f"{learned.n_iter_} reads" in said.out
+    assert f"{learned.n_iter_} passes" in said.out
     assert str(model) in said.out
     assert "gap" in said.err  # the lines of the reads
     assert "\r" not in said.err  # as it is no terminal

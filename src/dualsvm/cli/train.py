@@ -80,6 +80,6 @@ def _summary(model: Any, dataset: Dataset, a: Namespace, seconds: float) -> None
     skipped = f" ({dataset.n_skipped} bad lines left out)" if dataset.n_skipped else ""
     support = int(model.n_support_.sum()) if isinstance(model, SVMClassifier) else model.n_support_
     rows = "?" if dataset.n_rows is None else f"{dataset.n_rows:,}"
-    print(f"{model.n_iter_} reads of {rows} rows x {model.n_features_in_:,} features{skipped}, ", end="")
+    print(f"{model.n_iter_} passes over {rows} rows x {model.n_features_in_:,} features{skipped}, ", end="")
     print(f"{support:,} support vectors, {seconds:.2f} s")
     print(f"the model is in {a.model}")
