@@ -1,0 +1,156 @@
+#pragma once
+
+#include <cstdint>
+
+#include "block.hpp"
+#include "calendar.hpp"
+#include "moving.hpp"
+#include "random.hpp"
+#include "simd.hpp"
+
+// What is done with one example after the other: each loop exists twice, with and without AVX2.
+
+namespace dualsvm {
+
+/// Some examples, and room to say what was found of each; a part of the gap up to `little` is little to gain.
+struct Visits {
+    const std::uint32_t* examples;
+    Find* finds;
+    std::size_t n;
+    double little;
+};
+
+constexpr std::size_t kAhead = 4;  // how many visits ahead a row is asked for
+
+template <class Block>
+DUALSVM_AHEAD void look_ahead(const Block& block, const Visits& visits, std::size_t p) {
+    if (p + 2 * kAhead < visits.n) block.soon(visits.examples[p + 2 * kAhead]);
+    if (p + kAhead < visits.n) block.ahead(visits.examples[p + kAhead]);
+}
+
+/// Visits some of these examples in the given order, each time raising the dual over the block as far as it goes.
+template <class Block>
+inline Tally sweep_loop(Block& block, typename Block::Scratch& scratch, const Visits& visits, std::size_t from,
+                        std::size_t to, const Weights& weights, double sigma) {
+    Tally tally;
+    for (std::size_t p = from; p < to; ++p) {
+        look_ahead(block, visits, p);
+        const std::uint32_t i = visits.examples[p];
+        const Look look = block.look(i, weights.w, scratch);
+        tally.gap += look.gap;
+        visits.finds[p] = !(look.violation > 0) ? Find::rest : look.gap <= visits.little ? Find::little : Find::gain;
+        if (look.violation > 0) tally.linear += block.step(i, weights, sigma, scratch);
+    }
+    return tally;
+}
+
+template <class Block>
+DUALSVM_WIDE Tally sweep_wide(Block& block, typename Block::Scratch& scratch, const Visits& visits, std::size_t from,
+                              std::size_t to, const Weights& weights, double sigma) {
+    return sweep_loop(block, scratch, visits, from, to, weights, sigma);
+}
+
+/// Visits rows that have just been read, for all that is to be known of each while it is at hand.
+template <class Block>
+inline Tally meet_loop(Block& block, typename Block::Scratch& scratch, const Visits& visits, std::size_t from,
+                       std::size_t to, const Weights& weights, double sigma, Meeting& meeting, Random& random) {
+    Tally tally;
+    const Weights come{meeting.come, meeting.come, nullptr, nullptr, nullptr, nullptr};
+    const Weights gone{meeting.gone, meeting.gone, nullptr, nullptr, nullptr, nullptr};
+    for (std::size_t p = from; p < to; ++p) {
+        look_ahead(block, visits, p);
+        const std::uint32_t i = visits.examples[p];
+        const Look look = block.look(i, weights.w, scratch);
+        tally.gap += look.gap;
+        bool& counted = meeting.counted[i];
+        const auto leave = [&] {
+            counted = false;
+            meeting.linear -= block.linear(i);
+            block.deposit(i, gone, scratch);
+        };
+        visits.finds[p] = look.violation > 0 ? Find::gain : Find::rest;
+        if (look.violation > 0) {
+            if constexpr (requires { block.deposit_step(i, come, scratch); }) {
+                const double change = block.step(i, weights, sigma, scratch);
+                tally.linear += change;
+                if (counted) {
+                    meeting.linear += change;
+                    block.deposit_step(i, come, scratch);
+                }
+            } else {
+                if (counted) leave();
+                tally.linear += block.step(i, weights, sigma, scratch);
+                block.look(i, weights.w, scratch);
+            }
+        }
+        const double rest = block.rest(i, scratch);
+        meeting.rank[i] = rest > 0 ? rest : -random.uniform();
+        const bool stays = meeting.rank[i] < meeting.bar;
+        if (stays && counted) leave();
+        if (stays || counted) continue;
+        counted = true;
+        meeting.linear += block.linear(i);
+        block.deposit(i, come, scratch);
+    }
+    return tally;
+}
+
+template <class Block>
+DUALSVM_WIDE Tally meet_wide(Block& block, typename Block::Scratch& scratch, const Visits& visits, std::size_t from,
+                             std::size_t to, const Weights& weights, double sigma, Meeting& meeting, Random& random) {
+    return meet_loop(block, scratch, visits, from, to, weights, sigma, meeting, random);
+}
+
+/// Whether the primal of these blocks can be smooth.
+template <class Block>
+concept Smooth = requires(Block block, typename Block::Scratch scratch) { block.answer(Index(0), scratch); };
+
+/// Looks at examples at a fixed w, and adds up their losses, and in u what their dual variables make of it, once
+/// they have been set to what w asks for if they are to `answer`.
+template <class Block>
+inline Tally inspect_loop(Block& block, typename Block::Scratch& scratch, const Visits& visits, const double* w,
+                          const Weights& u, bool answer) {
+    Tally tally;
+    for (std::size_t p = 0; p < visits.n; ++p) {
+        look_ahead(block, visits, p);
+        const std::uint32_t i = visits.examples[p];
+        const Look look = block.look(i, w, scratch);
+        tally.loss += look.loss;
+        if constexpr (Smooth<Block>)
+            if (answer) block.answer(i, scratch);
+        tally.linear += block.linear(i);
+        visits.finds[p] = look.violation > 0 ? Find::gain : Find::rest;
+        block.deposit(i, u, scratch);
+    }
+    return tally;
+}
+
+template <class Block>
+DUALSVM_WIDE Tally inspect_wide(Block& block, typename Block::Scratch& scratch, const Visits& visits, const double* w,
+                                const Weights& u, bool answer) {
+    return inspect_loop(block, scratch, visits, w, u, answer);
+}
+
+/// Looks at examples at a fixed w: their losses, and how far each is from having anything to gain.
+template <class Block>
+inline Tally survey_loop(const Block& block, typename Block::Scratch& scratch, const Visits& visits, const double* w,
+                         double* rest) {
+    Tally tally;
+    for (std::size_t p = 0; p < visits.n; ++p) {
+        look_ahead(block, visits, p);
+        const std::uint32_t i = visits.examples[p];
+        const Look look = block.look(i, w, scratch);
+        tally.loss += look.loss;
+        tally.gap += look.gap;
+        if (rest) rest[i] = block.rest(i, scratch);
+    }
+    return tally;
+}
+
+template <class Block>
+DUALSVM_WIDE Tally survey_wide(const Block& block, typename Block::Scratch& scratch, const Visits& visits,
+                               const double* w, double* rest) {
+    return survey_loop(block, scratch, visits, w, rest);
+}
+
+}  // namespace dualsvm
