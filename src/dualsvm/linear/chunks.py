@@ -188,11 +188,11 @@ class Learner:
 
     def alpha(self) -> sp.csr_array | None:
         """Return the dual variables of all problems, (lines, rows); None where they cannot be told apart."""
-        return sp.vstack([self._alpha(run) for run in self.runs.runs], format="csr")
+        return _stacked([self._alpha(run) for run in self.runs.runs])
 
     def coefficients(self) -> sp.csr_array:
         """Return what every example counts in the weights, (outputs, rows)."""
-        return sp.vstack([self._coefficients(run, k) for k, run in enumerate(self.runs.runs)], format="csr")
+        return _stacked([self._coefficients(run, k) for k, run in enumerate(self.runs.runs)])
 
     def _alpha(self, run: Run) -> sp.csr_array:
         return self._side_by_side(run, lambda index, alpha: alpha)
@@ -294,6 +294,10 @@ class Reads:
                 "max_iter must be at least 1 to learn from a dataset: nothing is known before it is read"
             )
         return most
+
+
+def _stacked(tables: list[sp.csr_array]) -> sp.csr_array:
+    return tables[0] if len(tables) == 1 else sp.vstack(tables, format="csr")  # which would copy it
 
 
 def alone(beside: list[Any]) -> None:
