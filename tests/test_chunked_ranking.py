@@ -203,3 +203,13 @@ TEXT = b"1 qid:1 1:1\n0 qid:1 1:2\n"
 def test_what_cannot_be_learned_from(fit, message):
     with pytest.raises(ValueError, match=message):
         fit()
+
+
+def test_partial_fit_takes_chunks():
+    by_chunk, by_hand = SVMRanker(random_state=0), SVMRanker(random_state=0)
+    for chunk in chunks(weight=WEIGHTS, chunk_rows=15):
+        by_chunk.partial_fit(chunk)
+        by_hand.partial_fit(chunk.X, chunk.y, chunk.qid, chunk.weight)
+    np.testing.assert_array_equal(by_chunk.coef_, by_hand.coef_)
+    with pytest.raises(ValueError, match="itself"):
+        by_chunk.partial_fit(chunk, qid=chunk.qid)

@@ -13,14 +13,14 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from .. import _core
 from ..checks import Array, as_ids, as_vector
-from ..data import Dataset
+from ..data import Chunk, Dataset
 from ..prior import Prior
 from ..problem import Problem
 from ..queries import count_pairs, grades, groups, preference_pairs
 from ..solution import Certificate
 from .base import LinearSVM, learning, weights_of
 from .certify import certify_chunks, certify_rows
-from .chunks import Reads, State, alone, refuse
+from .chunks import Reads, State, alone, parted, refuse
 from .queries import QueryLearner
 from .terms import Terms
 
@@ -157,18 +157,22 @@ class SVMRanker(LinearSVM):
         return self._rank(X, y, qid, sample_weight)
 
     @learning
-    def partial_fit(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Any, y: Any = None, qid: Any = None, sample_weight: Any = None) -> Self:
         """Learn from further queries of a stream, as `SVMClassifier.partial_fit` does.
 
         Parameters
         ----------
         X, y, qid, sample_weight
-            As in `fit`; whole queries.
+            As in `fit`; whole queries. X may be a `Chunk` of a dataset, with its own relevances, queries and weights.
 
         Returns
         -------
         self : SVMRanker
         """
+        if isinstance(X, Chunk):
+            alone([qid])
+            qid = X.qid
+        X, y, sample_weight = parted(X, y, sample_weight)
         return self._rank(X, y, qid, sample_weight, onward=True)
 
     def certify(self, X: Any, y: Any = None, qid: Any = None, sample_weight: Any = None) -> Certificate:
