@@ -28,23 +28,8 @@ from .start import Start
 Ahead = tuple[Part, float]  # the rows of a chunk, and what they lose at the weights that the read bounds
 
 _ALL = 10**9  # passes
-_FACTS = (
-    *(
-        "lower",
-        "upper",
-        "dual",
-        "promise",
-        "estimate",
-        "loss",
-        "explored",
-        "active",
-        "reads",
-        "visits",
-        "stiffness",
-        "distance",
-    ),
-    "_whole",
-)
+_NUMBERS = ("lower", "upper", "dual", "promise", "estimate", "loss", "stiffness", "distance")
+_FACTS = (*_NUMBERS, "explored", "active", "reads", "visits")  # that a checkpoint holds
 _STIFF = 1.0  # plain passes do well up to this stiffness; less than in memory, as those over a chunk see little else
 
 
@@ -263,7 +248,7 @@ class Run:
         self._begin(first)
         for name in _FACTS:
             setattr(self, name, facts[name])
-        self._whole &= self.reads == 0  # no row is in memory any more
+        self._whole = False
         self.random.bit_generator.state = facts["random"]
         for name in ("bar", "total", "met_bytes"):
             setattr(self.cache, name, facts[name])
@@ -275,10 +260,6 @@ class Run:
         scale = self.upper if np.isfinite(self.upper) else 0.0
         self.frame.kernel.rebuild(arrays["u"], facts["linear"], scale)
         self.frame.kernel.restart()
-
-    def begin_anew(self) -> None:
-        """Begin the read anew in which the checkpoint was written: the next one counts all dual variables."""
-        self._whole = False
 
     def _begin(self, chunk: Chunk) -> None:
         self.frame = Frame(self.problem_of, chunk, self._seed, self._single)

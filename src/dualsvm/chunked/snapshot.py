@@ -150,11 +150,8 @@ class Keeper:
         runs.reads, runs.history = int(meta["reads"]), Record.from_table(arrays["history"])
         runs.began = time.perf_counter() - float(meta["seconds"])
         reading = all(was for was, run in zip(meta["reading"], runs.runs, strict=True) if not run.converged)
-        if meta["met"] and reading:
+        if reading:
             runs.met = set(meta["met"])
-        else:
-            for run in runs.runs:
-                run.begin_anew()
 
 
 def _under(start: str, arrays: dict[str, Array]) -> dict[str, Array]:
