@@ -204,6 +204,11 @@ NB_MODULE(_core, m) {
                  expect(std::int64_t(centre.size()) == self.state->n_weights(), "a centre of another length");
                  self.state->draw(centre.data(), kappa);
              })
+        .def("lean",
+             [](Held& self, const Array<double>& mean) {
+                 expect(std::int64_t(mean.size()) == self.state->n_weights(), "a mean of another length");
+                 self.state->lean(mean.data());
+             })
         .def_prop_ro("n_weights", [](const Held& self) { return self.state->n_weights(); })
         .def_prop_ro("n_alpha", [](const Held& self) { return self.state->n_alpha(); })
         .def("get_weights",

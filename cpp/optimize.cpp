@@ -50,7 +50,7 @@ static Pass pass(const std::vector<State*>& states, Meeting* meeting) {
     moving.linear += tally.linear;
     moving.blend();
     const double lower = moving.dual();
-    const double whole = moving.pulled() && moving.scale > 0 ? moving.scale : std::abs(lower + tally.gap);
+    const double whole = moving.loose() && moving.scale > 0 ? moving.scale : std::abs(lower + tally.gap);
     const double estimate = tally.gap / std::max(whole, std::numeric_limits<double>::min());
     std::int64_t awake = 0;
     moving.little = moving.pulled() ? -1.0 : kLittle * tally.gap / double(due);

@@ -120,6 +120,12 @@ public:
         moving_.restart();
     }
 
+    void lean(const double* mean) override {
+        moving_.prior.lean(mean);
+        moving_.leaning = true;
+        draw(mean, 0);
+    }
+
     std::int64_t n_weights() const override { return std::int64_t(moving_.v.size()); }
     std::int64_t n_alpha() const override { return block_.n_alpha(); }
     void get_weights(double* w) const override {

@@ -35,13 +35,15 @@ public:
     /// it was (that is left to the caller) and the mean (m + kappa c) / (1 + kappa).
     Regulariser drawn(const double* centre, double kappa) const {
         Regulariser other = *this;
-        if (!apart()) {
-            other.mean_.resize(n_);
-            other.lower_.assign(n_, -kInfinity);
-            other.upper_.assign(n_, kInfinity);
-        }
+        other.part();
         for (std::size_t k = 0; k < n_; ++k) other.mean_[k] = (other.mean_[k] + kappa * centre[k]) / (1 + kappa);
         return other;
+    }
+
+    /// The same around another mean.
+    void lean(const double* mean) {
+        part();
+        mean_.assign(mean, mean + n_);
     }
 
     /// Whether w is another vector than v.
@@ -105,6 +107,13 @@ public:
     }
 
 private:
+    /// Sees that there are a mean and bounds.
+    void part() {
+        if (apart()) return;
+        mean_.resize(n_);
+        lower_.assign(n_, -kInfinity);
+        upper_.assign(n_, kInfinity);
+    }
     double clip(double value, std::size_t k) const { return std::min(std::max(value, lower_[k]), upper_[k]); }
 
     std::size_t n_;

@@ -94,6 +94,18 @@ class Rows:
         some = np.square(self.matrix[:: max(1, self.n // _SOME)], dtype=np.float64)
         return float((some @ s[:d]).mean() + constant)
 
+    def squares(self) -> Array:
+        """Return the sum of squares of every column."""
+        d, out = self.matrix.shape[1], np.zeros(self.width)
+        if sp.issparse(self.matrix):
+            out[:d] = np.bincount(self.matrix.indices, np.square(self.matrix.data, dtype=np.float64), minlength=d)
+        else:
+            for _, x in self._chunks():
+                out[:d] += np.einsum("ij,ij->j", x, x)
+        if self.bias != 0:
+            out[d] = self.bias**2 * self.n
+        return out
+
     def times(self, right: Array) -> Rows:
         """Return the rows, constant feature included, times a matrix: dense float64 rows."""
         return Rows(np.ascontiguousarray(self.scores(right)))

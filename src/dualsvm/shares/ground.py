@@ -1,0 +1,59 @@
+"""What is said of the weights, and what that makes of dual variables; nothing here knows an example."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..checks import Array
+from ..solution import conjugate, distance
+from ..state import Layout
+
+
+@dataclass(frozen=True)
+class Ground:
+    """Prior and bounds of the weights, a vector each or None, in the coordinates in which shares work."""
+
+    n_weights: int
+    mean: Array | None = None
+    variance: Array | None = None
+    lower: Array | None = None
+    upper: Array | None = None
+    covariance: None = None  # it is in the coordinates
+
+    @classmethod
+    def of(cls, layout: Layout) -> Ground:
+        """Return that of problems in the layout of the kernel."""
+        return cls(layout.n_weights, layout.mean, layout.variance, *layout.box)
+
+    def scaled(self, u: Array) -> Array:
+        """Return S u."""
+        return u if self.variance is None else self.variance * u
+
+    def free(self, u: Array) -> Array:
+        """Return m + S u."""
+        return self.scaled(u) if self.mean is None else self.mean + self.scaled(u)
+
+    def confined(self, w: Array) -> Array:
+        """Return weights within their bounds."""
+        if self.lower is None and self.upper is None:
+            return w
+        return np.clip(w, -np.inf if self.lower is None else self.lower, np.inf if self.upper is None else self.upper)
+
+    def weights(self, u: Array) -> Array:
+        """Return the weights that dual variables make."""
+        return self.confined(self.free(u))
+
+    def conjugate(self, u: Array) -> float:
+        """Return what u adds to the linear part of the dual."""
+        return conjugate(_as_problem(self), u)
+
+    def distance(self, w: Array) -> float:
+        """Return what weights pay to the prior."""
+        return distance(_as_problem(self), w)
+
+
+def _as_problem(ground: Ground) -> Any:
+    return ground

@@ -1,0 +1,168 @@
+"""The schedule of rounds over hosts. Nothing here knows where they are, or which task is solved."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+
+from ..checks import Array
+from ..progress import Watcher
+from ..solution import Record, relative_gap
+from .course import Course
+from .exchange import Report, Vector
+from .host import Hosts
+
+_EFFORT = 0.4  # visits of an example in a round, times its stiffness: how slow passes are to settle
+_MOST = 20.0  # ... at most
+_PATIENCE = 5.0  # times as much where hosts would else mostly wait for one another
+_ATTEMPTS = 1000  # to begin anew with all hosts, in a row
+
+
+class Lead:
+    """Leads several problems, side by side, over their shares.
+
+    Parameters
+    ----------
+    hosts : Hosts
+        Who has the shares.
+    courses : sequence of Course
+        The problems.
+    seen : callable
+        Makes of the weights of the problems, as shares have them, those that the user sees.
+    """
+
+    def __init__(self, hosts: Hosts, courses: Sequence[Course], seen: Callable[[list[Array]], Array]) -> None:
+        self.hosts, self.courses, self._seen = hosts, courses, seen
+        self.history: list[Record] = []
+        self.rounds = self.restarts = self.nbytes = 0
+        self.began = time.perf_counter()
+        self.keep: Callable[[], Any] | None = None  # what to do after every round
+        self._masses: list[Vector] = []
+        self._effort = self._least = 1.0
+        self._cheap = False  # whether proofs cost little beside all the waiting
+
+    @property
+    def left(self) -> list[Course]:
+        """Problems that are not done yet."""
+        return [course for course in self.courses if not course.converged]
+
+    @property
+    def lower(self) -> float:
+        """The sum of the lower bounds."""
+        return sum(course.lower for course in self.courses)
+
+    @property
+    def upper(self) -> float:
+        """The sum of the upper bounds."""
+        return sum(course.upper for course in self.courses)
+
+    @property
+    def gap(self) -> float:
+        """Relative gap between the sums of the bounds."""
+        return relative_gap(self.lower, self.upper) if np.isfinite(self.upper) else np.inf
+
+    @property
+    def record(self) -> Record:
+        """The record of the last round."""
+        return self.history[-1]
+
+    @property
+    def certified(self) -> bool:
+        """Whether all problems have weights whose upper bound is known."""
+        return bool(np.isfinite(self.upper))
+
+    def weights(self) -> Array:
+        """Return the best weights known, certified or not, as the user sees them."""
+        return self._seen([course.weights() if course.w is None else course.w for course in self.courses])
+
+    def begin(self, alpha: dict[int, Any] | None = None, weights: Sequence[Array] | None = None) -> None:
+        """Have all hosts begin, maybe with dual variables for every piece of the data, and with weights to prove."""
+        reports = self.hosts.ask("measure", [()] * len(self.courses)).sums
+        self._masses = [report.u for report in reports]
+        stiffness = max(report.linear / max(1, report.examples) for report in reports)
+        self._effort = self._least = min(max(1.0, _EFFORT * stiffness), _MOST)
+        self._join(alpha)
+        if weights is not None:
+            self._prove(weights)
+
+    def _join(self, alpha: dict[int, Any] | None = None) -> None:
+        """See that all hosts have begun, and learn where they are."""
+        for _ in range(_ATTEMPTS):
+            self.hosts.ask("begin", [(masses,) for masses in self._masses])
+            if alpha is not None and self.hosts.ask("take", alpha).fresh:
+                continue
+            answer = self.hosts.ask("prove", [(None,)] * len(self.courses))
+            if not answer.fresh:
+                for course, report in zip(self.courses, answer.sums, strict=True):
+                    course.begin_anew(report)
+                return
+        raise RuntimeError(f"{len(answer.fresh)} shares of the data were lost {_ATTEMPTS} times in a row")
+
+    def _ask(self, verb: str, messages: Sequence[Any]) -> list[Report] | None:
+        """Ask; return None where somebody had to begin anew, and all have to."""
+        began = time.perf_counter()
+        answer = self.hosts.ask(verb, messages)
+        if answer.fresh:
+            self.restarts += len(answer.fresh)
+            self._join()
+            return None
+        self.nbytes += answer.nbytes
+        waited = time.perf_counter() - began - answer.busy
+        self._cheap = waited > answer.busy
+        worth = waited / max(answer.busy, 1e-9) * self._effort / self._least
+        self._effort = self._least * min(max(1.0, worth), _PATIENCE)
+        return list(answer.sums)
+
+    def round(self) -> None:
+        """Have every share of the problems that are not done take a turn."""
+        certify = self._cheap or any(course.due for course in self.left)
+        orders = [None if course.converged else (course.order(self._effort, certify),) for course in self.courses]
+        reports = self._ask("turn", orders)
+        self.rounds += 1
+        if reports is not None:
+            for course, order, report in zip(self.courses, orders, reports, strict=True):
+                if order is not None:
+                    course.take(report)
+        self._note()
+
+    def _note(self) -> None:
+        visited, awake = sum(course.visited for course in self.courses), sum(course.awake for course in self.courses)
+        estimate, seconds = max(course.estimate for course in self.courses), time.perf_counter() - self.began
+        self.history.append(Record(self.rounds, visited, awake, self.lower, self.upper, estimate, seconds))
+
+    def prove(self) -> None:
+        """Prove how good the present weights are."""
+        self._prove([course.weights() for course in self.courses])
+        if self.history:
+            self.history[-1] = self.record._replace(lower=self.lower, upper=self.upper)
+
+    def _prove(self, weights: Sequence[Array]) -> None:
+        while (reports := self._ask("prove", [(w,) for w in weights])) is None:
+            pass
+        for course, w, report in zip(self.courses, weights, reports, strict=True):
+            course.prove(w, report)
+
+    def pursue(self, max_rounds: int, watchers: Sequence[Watcher] = ()) -> str:
+        """Go on until every gap is within the tolerance, or for so many rounds; return how that ended."""
+        status = "max_iter"
+        with ExitStack() as stack:
+            for watcher in watchers:
+                stack.callback(watcher.close)
+            try:
+                while status == "max_iter" and self.left and self.rounds < max_rounds:
+                    for watcher in watchers:
+                        watcher.begin()
+                    self.round()
+                    if any([watcher.tell(self) for watcher in watchers]):
+                        status = "stopped"
+                    if self.keep is not None:
+                        self.keep()
+            except KeyboardInterrupt:
+                status = "interrupted"
+        if self.left and (status != "interrupted" or not self.certified):
+            self.prove()
+        return status if self.left else "converged"
