@@ -1,4 +1,4 @@
-"""One problem, the examples of which are held in shares: on several machines, say. Nothing here knows of a cluster."""
+"""One problem whose examples are held in shares: on several machines, say. Nothing here knows of a cluster."""
 
 from .course import Course
 from .exchange import Answer, Order, Report, Vector

@@ -1,10 +1,10 @@
 """The course of one problem over its shares: where it stands, what to ask for next, and what that has proven.
 
-A round is a step of the proximal gradient method on the dual, which shares take side by side (see `share`). On its own
-it is slow and steady, so it is accelerated: it starts not from where the last round has led, but a little further on in
-the same direction (Nesterov; only u has to go on, no dual variable leaves its bounds), and begins anew where the dual
-falls. And it need not be as careful as the worst case asks for: how much the moves of the shares add up to, of what
-they could at most, is seen in every round, and changes slowly.
+A round is a step of the proximal gradient method on the dual, which shares take side by side (see `share`). On its
+own it is slow and steady, so it is accelerated: it starts not from where the last round has led, but a little further
+on in the same direction (Nesterov; only u has to go on, no dual variable leaves its bounds), and begins anew where the
+dual falls. And it need not be as careful as the worst case asks for: how much the moves of the shares add up to, of
+what they could at most, is seen in every round, and changes slowly.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from ..solution import relative_gap
 from .exchange import Order, Report, Vector
 from .ground import Ground
 
-_COARSE = 0.1  # certify again when the gap has come down to this part of the last certified one
 _MARGIN = 1.5  # times as careful as the last round has shown to be enough
 _CALMER = 0.9  # ... but no less than this times as careful as in the last round
 
@@ -42,7 +41,6 @@ class Course:
         self.estimate = np.inf
         self.visited = self.awake = 0
         self._asked: Array | None = None  # weights that the present round is to bound
-        self._goal = self._next(_COARSE)
         self._before, self._time, self._momentum, self._boldness = self.u, 1.0, 0.0, 1.0
         self._ahead = self.u
         self._dual = self.lower
@@ -56,11 +54,6 @@ class Course:
     def converged(self) -> bool:
         """Whether the gap is within the tolerance."""
         return bool(self.gap <= self.tol)
-
-    @property
-    def due(self) -> bool:
-        """Whether the gap seems to have come down to where it is worth a proof."""
-        return bool(self.estimate <= self._goal)
 
     @property
     def dual(self) -> float:
@@ -123,8 +116,3 @@ class Course:
             self.upper, self.w = upper, w
         # where rounding makes them cross, it is at least as large as that: the lower bound gives way by as much
         self.lower = min(self.lower, 2 * self.upper - self.lower)
-        factor = self.gap / self.estimate if 0 < self.estimate < np.inf else 1.0
-        self._goal = self._next(_COARSE * self.gap) / min(max(factor, 0.1), 10.0)
-
-    def _next(self, gap: float) -> float:
-        return gap if gap > 10 * self.tol else 0.95 * self.tol

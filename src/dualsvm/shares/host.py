@@ -64,7 +64,7 @@ class Host:
         if not self._begun and verb != "measure":
             return Answer(fresh=frozenset([self.number]))
         if verb == "take":  # of every piece, for all problems
-            alpha = [messages[piece] for piece in self.pieces]
+            alpha = [messages[0][piece] for piece in self.pieces]
             self._all(verb, [([own[k] for own in alpha],) for k in range(len(self.shares))])
             return Answer()
         found = self._all(verb, messages)

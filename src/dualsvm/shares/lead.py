@@ -19,6 +19,7 @@ from .host import Hosts
 _EFFORT = 0.4  # visits of an example in a round, times its stiffness: how slow passes are to settle
 _MOST = 20.0  # ... at most
 _PATIENCE = 5.0  # times as much where hosts would else mostly wait for one another
+_PROOF = 3.0  # visits of every example, for one more that proves something
 _ATTEMPTS = 1000  # to begin anew with all hosts, in a row
 
 
@@ -44,6 +45,7 @@ class Lead:
         self._masses: list[Vector] = []
         self._effort = self._least = 1.0
         self._cheap = False  # whether proofs cost little beside all the waiting
+        self._since = 0.0  # visits since the last proof
 
     @property
     def left(self) -> list[Course]:
@@ -93,7 +95,7 @@ class Lead:
         """See that all hosts have begun, and learn where they are."""
         for _ in range(_ATTEMPTS):
             self.hosts.ask("begin", [(masses,) for masses in self._masses])
-            if alpha is not None and self.hosts.ask("take", alpha).fresh:
+            if alpha is not None and self.hosts.ask("take", [alpha]).fresh:
                 continue
             answer = self.hosts.ask("prove", [(None,)] * len(self.courses))
             if not answer.fresh:
@@ -119,7 +121,8 @@ class Lead:
 
     def round(self) -> None:
         """Have every share of the problems that are not done take a turn."""
-        certify = self._cheap or any(course.due for course in self.left)
+        certify = self._cheap or self._since >= _PROOF
+        self._since = self._effort + (0.0 if certify else self._since)
         orders = [None if course.converged else (course.order(self._effort, certify),) for course in self.courses]
         reports = self._ask("turn", orders)
         self.rounds += 1
