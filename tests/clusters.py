@@ -9,7 +9,7 @@ from distributed import Client, LocalCluster
 def cluster(n_workers=1, processes=False):
     """Start workers of one thread each, in this process or in processes of their own, and a client."""
     with (
-        LocalCluster(n_workers=n_workers, threads_per_worker=1, processes=processes, dashboard_address=None) as local,
+        LocalCluster(n_workers=n_workers, threads_per_worker=1, processes=processes, dashboard_address=":0") as local,
         Client(local) as client,
     ):
         yield client

@@ -3,7 +3,6 @@
 import pickle
 import subprocess
 import sys
-import textwrap
 import threading
 
 import dask.array as da
@@ -14,7 +13,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from dask import delayed
-from distributed import wait
+from distributed import Client, wait
 
 import dualsvm
 from dualsvm.dask.data import as_client, bag_pieces, check_picklable, gather_pieces, held
@@ -68,7 +67,9 @@ def block(kind):
         table = chunked(np.hstack([X, np.ones((50, 1))]))
         return table[table[:, 4] > 0][:, :4]
     if kind == "frame":
-        return dd.from_delayed([delayed(part) for part in np.split(frame(), np.cumsum(CUTS)[:-1])], meta=frame()[:0])
+        return dd.from_delayed(
+            [delayed(part) for part in (frame()[:20], frame()[20:25], frame()[25:])], meta=frame()[:0]
+        )
     return [delayed(part) for part in parts(X)]
 
 
@@ -144,7 +145,7 @@ def test_text_is_as_wide_as_the_widest_file(client, tmp_path):
     assert [each[0].X.shape for each in found] == [(2, 7), (1, 7)]
     assert pieces[0].futures[0].result()[0].X.shape == (2, 3)  # others may hold it
     paths[1].write_text("1 0:1\n")
-    with pytest.raises(ValueError, match="indices seem to begin at 0 in '.*b', but at 1 in '.*a': say.*index_base"):
+    with pytest.raises(ValueError, match=r"indices seem to begin at 0 in '.*b', but at 1 in '.*a': say.*index_base"):
         survey(client, gather_pieces(client, paths), "classes")
 
 
@@ -229,11 +230,11 @@ def test_survey_of_classes(client, kind):
 
 
 def test_survey_of_many_pieces(client):
-    table, y = da.ones((700, 2), chunks=(7, 2)), da.arange(700, chunks=7)
-    facts = survey(client, gather_pieces(client, table, y % 50, da.where(y < 300, 0.0, 2.0)), "classes")
-    assert facts.rows == (7,) * 100
-    assert facts.counts.tolist() == [14] * 50
-    assert (sum(facts.weights), facts.weighted) == (800.0, True)
+    table, y = da.ones((300, 2), chunks=(10, 2)), da.arange(300, chunks=10)
+    facts = survey(client, gather_pieces(client, table, y % 50, 2.0 * (y >= 100)), "classes")
+    assert facts.rows == (10,) * 30
+    assert facts.counts.tolist() == [6] * 50
+    assert (sum(facts.weights), facts.weighted) == (400.0, True)
 
 
 def test_empty_partitions_and_mixed_types(client):
@@ -308,7 +309,7 @@ def test_bad_partitions(client, k, block, targets, message):
 
 def test_bad_columns(client):
     bad = frame()[20:25].assign(c=["x"] * 5)
-    with pytest.raises(ValueError, match="partition 1 of X: column 'c' holds (object|str), not numbers"):
+    with pytest.raises(ValueError, match=r"partition 1 of X: column 'c' holds (object|str), not numbers"):
         survey(
             client, gather_pieces(client, with_block(1, bad, pd.DataFrame), [delayed(y) for y in parts(Y)]), "classes"
         )
@@ -321,9 +322,9 @@ def test_bad_columns(client):
 
 def test_bad_targets(client):
     rows = block("array")
-    with pytest.raises(ValueError, match="partition 0 of X: there are no targets"):
+    with pytest.raises(ValueError, match=r"partition . of X: there are no targets"):
         survey(client, gather_pieces(client, rows), "numbers")
-    with pytest.raises(ValueError, match="partition 0 of X: targets must be numbers"):
+    with pytest.raises(ValueError, match=r"partition . of X: targets must be numbers"):
         survey(client, gather_pieces(client, rows, chunked(np.array(["a"] * 50))), "numbers")
     with pytest.raises(ValueError, match="weights are zero for every row"):
         survey(client, gather_pieces(client, rows, chunked(Y), chunked(np.zeros(50))), "classes")
@@ -346,7 +347,7 @@ def test_too_many_classes(client, monkeypatch):
         ((sp.csr_array(X), Y), TypeError, "which lies in memory.*from_array"),
         ((block("array"), Y), TypeError, "y must be a Dask array.*lies in memory"),
         (([X, X], [Y, Y]), TypeError, "element 0 of X must be a delayed object or a future, got a ndarray"),
-        ((delayed(X), delayed(Y)), TypeError, "X is one Delayed: give a list"),
+        ((delayed(X), delayed(Y)), TypeError, "X is one Delayed.*: give a list"),
         (([], []), ValueError, "X is an empty list"),
         (("data.svm",), TypeError, "X must be .* got a str: give a list of paths"),
         ((dualsvm.open_dataset(X),), TypeError, "got a Dataset: give its path"),
@@ -366,7 +367,7 @@ def test_what_is_no_collection(client, arguments, kind, message):
 def test_paths_that_are_not_there(client, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"nowhere' cannot be opened on .*every worker must find"):
         survey(client, gather_pieces(client, [tmp_path / "nowhere"]), "classes")
-    with pytest.raises(ValueError, match="bad': .*line 1"):
+    with pytest.raises(ValueError, match=r"bad', line 1, column 3: expected index:value"):
         survey(client, gather_pieces(client, [text(tmp_path / "bad", ["1 x"])]), "classes")
     with pytest.raises(ValueError, match="options are for paths"):
         gather_pieces(client, block("array"), chunked(Y), options={"n_features": 4})
@@ -407,7 +408,7 @@ def test_bad_pairs(client):
         found(db.from_delayed([delayed(PAIRS), delayed([*PAIRS[:2], 3])]))
     with pytest.raises(ValueError, match="partition 0 of X: there are 7 inputs, but 2 outputs"):
         found([delayed(PAIRS)], [delayed([1, 2])])
-    with pytest.raises(TypeError, match="element 0 of X must be a delayed object.*lies in memory"):
+    with pytest.raises(TypeError, match=r"element 0 of X must be a delayed object.*lies in memory"):
         found(PAIRS)
     weights = [
         p.futures[0].result().weight
@@ -423,52 +424,45 @@ def test_tasks_that_cannot_travel():
         def __init__(self):
             self.lock = threading.Lock()
 
-    with pytest.raises(TypeError, match="the task, a Task, cannot be pickled.*__getstate__"):
+    with pytest.raises(TypeError, match=r"the task, a Task, cannot be pickled.*__getstate__"):
         check_picklable(Task(), "task")
-    check_picklable(dualsvm.tasks.ChainTask(), "task")
+    check_picklable(dualsvm.tasks.Chain(), "task")
     check_picklable(lambda: Task, "task")
-
-
-def run(code):
-    return subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=60)
 
 
 def test_clients(client):
     assert as_client(client) is client
-    with pytest.raises(TypeError, match="must be a distributed.Client or None, got str"):
+    with pytest.raises(TypeError, match=r"must be a distributed.Client or None, got str"):
         as_client("tcp://localhost:8786")
-    done = run("""
-        from dualsvm.dask.data import as_client
-        try:
-            as_client()
-        except ValueError as error:
-            print(error)
-        from distributed import Client
-        with Client(n_workers=1, processes=False, dashboard_address=None) as client:
-            print(as_client() is client)
-        try:
-            as_client(client)
-        except ValueError as error:
-            print(error)
-    """)
-    first, second, third = done.stdout.splitlines()
-    assert "there is no Dask client" in first
-    assert "LocalCluster" in first
-    assert second == "True"
-    assert "the client is closed" in third
+    with Client(client.scheduler.address, set_as_default=False) as other:
+        assert as_client(other) is other
+    with pytest.raises(ValueError, match="the client is closed: make one"):
+        as_client(other)
 
 
-def test_dask_is_loaded_only_when_asked_for():
-    done = run("""
-        import sys
-        import dualsvm, dualsvm.linear, dualsvm.structured
-        print("dask" in sys.modules)
-        sys.modules["distributed"] = None
-        try:
-            import dualsvm.dask
-        except ImportError as error:
-            print(error)
-    """)
-    first, second = done.stdout.splitlines()
-    assert first == "False"
-    assert 'pip install "dualsvm[dask]"' in second
+CODE = """
+import sys
+import dualsvm, dualsvm.linear, dualsvm.structured
+print("dask" in sys.modules)
+from dualsvm.dask.data import as_client
+try:
+    as_client()
+except ValueError as error:
+    print(error)
+for name in [name for name in sys.modules if name.startswith("dualsvm.dask")]:
+    del sys.modules[name]
+sys.modules["distributed"] = None
+try:
+    import dualsvm.dask
+except ImportError as error:
+    print(error)
+"""
+
+
+def test_without_client_and_without_dask():
+    done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, timeout=100)
+    loaded, alone, absent = done.stdout.splitlines()
+    assert loaded == "False"
+    assert "there is no Dask client" in alone
+    assert "LocalCluster" in alone
+    assert 'pip install "dualsvm[dask]"' in absent

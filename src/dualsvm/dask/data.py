@@ -107,7 +107,7 @@ def gather_pieces(
     >>> from distributed import Client
     >>> from dualsvm.dask.data import gather_pieces
     >>> X = da.random.random((100, 5), chunks=(30, 5))
-    >>> with Client(n_workers=1, processes=False, dashboard_address=None) as client:
+    >>> with Client(n_workers=1, processes=False, dashboard_address=":0") as client:
     ...     pieces = gather_pieces(client, X, X[:, 0] > 0.5)
     ...     pieces[3].name, pieces[3].fields, [future.result().shape for future in pieces[3].futures]
     ('partition 3 of X', ('X', 'y'), [(10, 5), (10,)])

@@ -115,7 +115,7 @@ def survey(client: Client, pieces: Sequence[Piece], targets: Targets) -> Facts:
     >>> from dualsvm.dask.data import gather_pieces
     >>> from dualsvm.dask.survey import survey
     >>> X = da.ones((100, 5), chunks=(30, 5))
-    >>> with Client(n_workers=1, processes=False, dashboard_address=None) as client:
+    >>> with Client(n_workers=1, processes=False, dashboard_address=":0") as client:
     ...     facts = survey(client, gather_pieces(client, X, da.arange(100, chunks=30) % 3), "classes")
     >>> facts.rows, facts.classes.tolist(), facts.counts.tolist()
     ((30, 30, 30, 10), [0, 1, 2], [34, 33, 33])
