@@ -20,6 +20,7 @@ from ..data import Chunk, Dataset
 from .load import Piece, load, load_pairs
 
 _HOW = "with distributed.Client(distributed.LocalCluster()) as client: ..."
+_FIELDS = {"sample_weight": "weight", "Y": "y"}  # what blocks are called, where the user calls them otherwise
 _KINDS = "a Dask array or dataframe, a list of delayed objects or of futures, or a list of paths"
 
 
@@ -120,7 +121,7 @@ def gather_pieces(
         and np.ndim(margin) == 0
     ):
         number, margin = as_number(margin, "margin"), None
-    beside = {"y": y, "weight": sample_weight, "qid": qid, "margin": margin}
+    beside = {"y": y, "sample_weight": sample_weight, "qid": qid, "margin": margin}
     given = {name: value for name, value in beside.items() if value is not None}
     if (paths := _paths(X)) is not None:
         _alone(given)
@@ -156,7 +157,7 @@ def bag_pieces(
     -------
     list of Piece
     """
-    given = {name: value for name, value in (("y", Y), ("weight", sample_weight)) if value is not None}
+    given = {name: value for name, value in (("Y", Y), ("sample_weight", sample_weight)) if value is not None}
     if (paths := _paths(X)) is not None:
         _alone(given)
         return [Piece(k, repr(path), path=path, options=options) for k, path in enumerate(paths)]
@@ -189,8 +190,8 @@ def held(client: Client, pieces: Sequence[Piece], pairs: bool = False) -> list[P
 def _pieces(client: Client, given: dict[str, Any]) -> list[Piece]:
     """Return pieces of what is given, which begins to be computed."""
     blocks = _partitions(_persisted(client, given))
-    fields, count = tuple(blocks), len(blocks["X"])
-    flat = [block for name in fields for block in blocks[name]]
+    fields, count = tuple(_FIELDS.get(name, name) for name in blocks), len(blocks["X"])
+    flat = [block for several in blocks.values() for block in several]
     futures = iter(client.compute([block for block in flat if not isinstance(block, Future)]))
     found = [block if isinstance(block, Future) else next(futures) for block in flat]
     return [Piece(k, f"partition {k} of X", fields, tuple(found[k::count])) for k in range(count)]
@@ -223,7 +224,7 @@ def _partitions(given: dict[str, Any]) -> dict[str, list[Any]]:
                 "tuples must be (X, y), (X, y, weight) or (X, y, weight, qid), all of one length, got lengths "
                 f"{sorted(lengths)}"
             )
-        names = ("X", "y", "weight", "qid")
+        names = ("X", "y", "sample_weight", "qid")
         given = {name: list(column) for name, column in zip(names, zip(*X, strict=True), strict=False)}
     lists = {name: _listed(value, name) for name, value in given.items()}
     for name, blocks in lists.items():
