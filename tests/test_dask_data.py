@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 
+import cloudpickle
 import dask.array as da
 import dask.bag as db
 import dask.dataframe as dd
@@ -231,6 +232,7 @@ def test_tasks_that_cannot_travel():
         check_picklable(Task(), "task")
     check_picklable(dualsvm.tasks.Chain(), "task")
     check_picklable(lambda: Task, "task")
+    assert pickle.loads(cloudpickle.dumps(dualsvm)) is dualsvm  # what the user's functions say
 
 
 def test_clients(client):
