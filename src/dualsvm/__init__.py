@@ -84,5 +84,8 @@ class _Package(ModuleType):
     def __dir__(self) -> list[str]:
         return sorted({*vars(self), *__all__, "__version__"})
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return import_module, (__name__,)  # functions that say `dualsvm` travel to other processes
+
 
 sys.modules[__name__].__class__ = _Package

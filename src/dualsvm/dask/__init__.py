@@ -1,0 +1,11 @@
+"""The same estimators on a Dask cluster."""
+
+try:
+    import dask
+    import distributed
+except ImportError as error:
+    raise ImportError(
+        f'dualsvm.dask works with dask and distributed: pip install "dualsvm[dask]" ({error})'
+    ) from error
+
+del dask, distributed
