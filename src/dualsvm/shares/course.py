@@ -14,7 +14,7 @@ import numpy as np
 from ..checks import Array
 from ..solution import relative_gap
 from .exchange import Order, Report, Vector
-from .ground import Ground
+from .ground import Ground, padded
 
 _MARGIN = 1.5  # times as careful as the last round has shown to be enough
 _CALMER = 0.9  # ... but no less than this times as careful as in the last round
@@ -75,16 +75,24 @@ class Course:
 
     def take(self, report: Report) -> None:
         """Take note of what a round has brought."""
-        if report.u is not None:  # computed anew
-            self.u = report.u.dense
-        self.linear = report.linear
+        self._stand(report)
         if self._asked is not None:
             self._bound(self._asked, report.loss)
-        change = np.zeros_like(self.u) if report.change is None else report.change.dense
+        change = np.zeros_like(self.u) if report.change is None else padded(report.change.dense, len(self.u))
         self._before, self.u, self.linear = self.u, self.u + change, self.linear + report.rise
         self.visited, self.awake = report.visited, report.awake
         self.estimate = report.gap / max(abs(self.dual + report.gap), np.finfo(float).tiny)
         self._learn(report.curvature)
+
+    def _stand(self, report: Report) -> None:
+        """Take note of where the shares were, and of weights that have come up."""
+        told = [vector.length for vector in (report.u, report.change) if vector is not None]
+        self.ground = self.ground.wide(max(told, default=0))
+        u = self.u if report.u is None else report.u.dense  # computed anew
+        self.u, self._before, self._ahead = (
+            padded(each, self.ground.n_weights) for each in (u, self._before, self._ahead)
+        )
+        self.linear = report.linear
 
     def _learn(self, most: float) -> None:
         """Learn from the last round how bold the next one may be, and whether to go on in its direction."""
@@ -98,18 +106,17 @@ class Course:
 
     def prove(self, w: Array, report: Report) -> None:
         """Take note of what weights lose, and of what the dual variables make, as computed anew."""
-        assert report.u is not None
-        self.u, self.linear = report.u.dense, report.linear
+        self._stand(report)
         self._bound(w, report.loss)
 
     def begin_anew(self, report: Report) -> None:
         """Take note of where the shares are, when some of them have just begun."""
-        assert report.u is not None
-        self.u, self.linear = report.u.dense, report.linear
+        self._stand(report)
         self._before, self._time, self._boldness, self._dual = self.u, 1.0, 1.0, self.dual
 
     def _bound(self, w: Array, loss: float) -> None:
         """Take note of the bounds that u, the linear part and the losses at w prove."""
+        w = padded(w, self.ground.n_weights)
         lower, upper = self.dual, self.ground.distance(w) + loss
         self.lower = max(self.lower, lower)
         if upper < self.upper:

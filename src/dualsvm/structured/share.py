@@ -1,0 +1,183 @@
+"""A share of the examples of a structured problem, at work on its own part of the problem."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import accumulate, pairwise
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..checks import Array
+from ..shares.exchange import Order, Report, Vector
+from ..shares.ground import Ground, padded
+from .constraints import Found, joined
+from .oracle import OfTask
+from .problem import Searched
+from .seek import Seeker
+from .working import WorkingSet
+
+_SOLVED = 0.1  # of what was lacking when the turn began: less is not worth the oracle
+
+
+def ground_of(problem: OfTask) -> tuple[Ground, Callable[[Array], Array]]:
+    """Return what is said of the weights, in the coordinates of shares, and what makes of such weights the user's.
+
+    Nobody looks at the examples of the problem.
+    """
+    working = WorkingSet(problem, 1, 0)
+
+    def wide(d: int) -> Ground:
+        working.grow(d)
+        return replace(working.ground, grown=wide if problem.width is None else None)
+
+    return wide(0), working.outward
+
+
+class OracleShare:
+    """A share of a problem whose constraints are searched.
+
+    A constraint may have any coordinate, so that sigma, the factor on the variance of its own problem, is one number:
+    how many examples all shares have, for each of its own. See `RowShare` for the mathematics, and `WorkingSet` for
+    what the factor becomes.
+
+    Parameters
+    ----------
+    problem : Searched or None
+        The problem of its examples; None if there are none.
+    sizes : sequence of int
+        How many of these examples belong to each piece of the data, in their order.
+    seed : int
+        Of the order in which examples are visited.
+    n_jobs : int or None, default None
+        As in `StructuredSVM`.
+    cache_mb : float, default 1024.0
+        Memory for constraints, in megabytes.
+    prune_after : int, default 50
+        A constraint that has been without a dual variable for so many visits is dropped.
+    """
+
+    def __init__(
+        self,
+        problem: Searched | None,
+        sizes: Sequence[int],
+        seed: int,
+        n_jobs: int | None = None,
+        cache_mb: float = 1024.0,
+        prune_after: int = 50,
+    ) -> None:
+        self.problem, self.sizes = problem, sizes
+        self._settings = seed, n_jobs, cache_mb, prune_after
+        self._n = 0 if problem is None else problem.n_examples
+
+    def measure(self) -> Report:
+        """Tell how many examples there are: that much there is of every coordinate."""
+        return Report(u=Vector.of(np.array([float(self._n)])), examples=self._n)
+
+    def begin(self, masses: Vector) -> None:
+        """Take note of how many examples all shares have."""
+        if self.problem is None:
+            return
+        self._seeker = Seeker(self.problem, *self._settings)
+        self._working = self._seeker.working
+        self._sigma = float(masses.dense[0]) / self._n
+        self._scale = self._sigma
+        self._u, self._linear = np.zeros(0), 0.0
+        self._before = self._u  # where the last move began
+        self._found: Found | None = None  # what a proof has found, not yet added
+        self._widen(0)
+
+    def _widen(self, d: int) -> None:
+        """Make room for d weights, or for as many as have been found."""
+        self._working.grow(d)
+        self.ground = self._working.ground
+        self._u, self._before = (padded(each, self.ground.n_weights) for each in (self._u, self._before))
+
+    def turn(self, order: Order) -> Report:
+        """Search, and optimize what is held, as far as that is safe without knowing what the others do."""
+        if self.problem is None:
+            return self.prove(order.offer)
+        report = Report(linear=self._linear, examples=self._n) if order.offer is None else self.prove(order.offer)
+        self._widen(order.u.length)
+        self._scale = order.boldness * self._sigma
+        ahead = self._u + order.momentum * (self._u - self._before)
+        mean = self.ground.free(padded(order.u.dense, self.ground.n_weights) - self._scale * ahead)
+        self._working.lean(mean, self._scale)
+        self._work(order.effort, report)
+        after, self._linear = self._working.deposit()
+        self._widen(len(after))
+        move = after - padded(ahead, len(after))
+        report.change, report.rise = Vector.of(after - self._u), self._linear - report.linear
+        report.curvature = self._sigma * float(move @ self.ground.scaled(move))
+        self._before, self._u = self._u, after
+        return report
+
+    def _work(self, effort: float, report: Report) -> None:
+        """Search and optimize by turns; the report tells how."""
+        seeker = self._seeker
+        seen = seeker.gaps.copy() if self._found is not None else np.full(self._n, np.nan)  # when first asked about
+        if self._found is not None:
+            seeker.gain, seeker.idle, seeker.asked = 0.0, True, self._n
+            seeker.take(self._found)
+            seeker.optimize()
+            self._found = None
+        before = seeker.calls
+        while len(seeker.paying) and seeker.calls < before + effort * self._n:
+            which = seeker.choose()
+            seeker.explore(which)
+            seen[which] = np.where(np.isnan(seen[which]), seeker.gaps[which], seen[which])
+            seeker.optimize()
+        report.gap = float(np.nanmean(seen)) * self._n if not np.isnan(seen).all() else 0.0
+        report.visited += seeker.calls - before
+        report.awake = self._working.held
+
+    def prove(self, w: Array | None) -> Report:
+        """Compute anew what the dual variables make, and ask about every example at some weights, unless None."""
+        if self.problem is None:
+            return Report(u=Vector.of(np.zeros(0)))
+        self._u, self._linear = self._working.deposit()
+        self._widen(0)
+        report = Report(u=Vector.of(self._u), linear=self._linear, awake=self._working.held, examples=self._n)
+        if w is None:
+            return report
+        self._widen(len(w))
+        z, cost, calls = padded(w, self.ground.n_weights), self.problem.cost, self._seeker.calls
+        self._working.lean(z - self._scale * self.ground.scaled(self._u), self._scale)  # where its weights are these
+        seen, parts = self._working.outward(z), []
+        for which in self._seeker.everybody:
+            found = self._seeker.ask(seen, which, self._working.pledged(which))
+            paid = np.where(cost[which] > 0, cost[which] * np.maximum(found.bound, 0.0), 0.0)
+            report.loss += float(paid.sum())
+            parts.append(found)
+        self._found = joined(parts) if parts else None
+        report.gap, report.visited = float(self._seeker.gaps.sum()), self._seeker.calls - calls
+        return report
+
+    def keep(self) -> list[dict[str, Array]]:
+        """Return what is held, for every piece of the data, as plain arrays."""
+        if self.problem is None:
+            return [{} for _ in self.sizes]
+        rows, l, example, alpha = self._working.content()
+        kept, slacks = [], self.problem.slacks
+        for a, b in pairwise(accumulate(self.sizes, initial=0)):
+            own = (example >= slacks * a) & (example < slacks * b)
+            part = rows[own]
+            kept.append(
+                {"data": part.data, "indices": part.indices, "indptr": part.indptr, "margins": l[own]}
+                | {"alpha": alpha[own], "example": example[own] - slacks * a}
+            )
+        return kept
+
+    def take(self, alpha: Sequence[dict[str, Array]]) -> None:
+        """Take over what `keep` has returned, for every piece of the data; `prove` has to follow."""
+        if self.problem is None:
+            return
+        first = accumulate(self.sizes, initial=0)
+        for part, a in zip(alpha, first, strict=False):
+            if part and len(part["margins"]):
+                width = max(self.ground.n_weights, int(part["indices"].max(initial=-1)) + 1)
+                shape = len(part["margins"]), width
+                rows = sp.csr_array((part["data"], part["indices"], part["indptr"]), shape=shape)
+                example = part["example"] + self.problem.slacks * a
+                self._seeker.resume(rows, part["margins"], example, part["alpha"])
