@@ -40,6 +40,7 @@ class Course:
         self.w: Array | None = None  # those of the upper bound
         self.estimate = np.inf
         self.visited = self.awake = 0
+        self._enough = False  # whether the last weights asked about seem good enough, and nobody can prove how good
         self._asked: Array | None = None  # weights that the present round is to bound
         self._before, self._time, self._momentum, self._boldness = self.u, 1.0, 0.0, 1.0
         self._ahead = self.u
@@ -54,6 +55,11 @@ class Course:
     def converged(self) -> bool:
         """Whether the gap is within the tolerance."""
         return bool(self.gap <= self.tol)
+
+    @property
+    def done(self) -> bool:
+        """Whether the gap is within the tolerance, or seems to be where nobody can prove it."""
+        return self.converged or self._enough
 
     @property
     def dual(self) -> float:
@@ -82,6 +88,7 @@ class Course:
         self._before, self.u, self.linear = self.u, self.u + change, self.linear + report.rise
         self.visited, self.awake = report.visited, report.awake
         self.estimate = report.gap / max(abs(self.dual + report.gap), np.finfo(float).tiny)
+        self._enough = self._asked is not None and bool(np.isnan(report.loss)) and self.estimate <= self.tol
         self._learn(report.curvature)
 
     def _stand(self, report: Report) -> None:

@@ -38,9 +38,9 @@ def ground_of(problem: OfTask) -> tuple[Ground, Callable[[Array], Array]]:
 class OracleShare:
     """A share of a problem whose constraints are searched.
 
-    A constraint may have any coordinate, so that sigma, the factor on the variance of its own problem, is one number:
-    how many examples all shares have, for each of its own. See `RowShare` for the mathematics, and `WorkingSet` for
-    what the factor becomes.
+    A constraint may have any coordinate, so that sigma, the factor on the variance of its own problem, is one number.
+    What examples ask for adds up like noise, to the square root of their number, and sigma is the sum of that over
+    all shares for each of its own. See `RowShare` for the mathematics, `WorkingSet` for what the factor becomes.
 
     Parameters
     ----------
@@ -72,16 +72,16 @@ class OracleShare:
         self._n = 0 if problem is None else problem.n_examples
 
     def measure(self) -> Report:
-        """Tell how many examples there are: that much there is of every coordinate."""
-        return Report(u=Vector.of(np.array([float(self._n)])), examples=self._n)
+        """Tell how much there is of every coordinate, as one number."""
+        return Report(u=Vector.of(np.array([np.sqrt(self._n)])), examples=self._n)
 
     def begin(self, masses: Vector) -> None:
-        """Take note of how many examples all shares have."""
+        """Take note of how much there is in all shares."""
         if self.problem is None:
             return
         self._seeker = Seeker(self.problem, *self._settings)
         self._working = self._seeker.working
-        self._sigma = float(masses.dense[0]) / self._n
+        self._sigma = float(masses.dense[0] / np.sqrt(self._n))
         self._scale = self._sigma
         self._u, self._linear = np.zeros(0), 0.0
         self._before = self._u  # where the last move began
@@ -97,7 +97,7 @@ class OracleShare:
     def turn(self, order: Order) -> Report:
         """Search, and optimize what is held, as far as that is safe without knowing what the others do."""
         if self.problem is None:
-            return self.prove(order.offer)
+            return Report()
         report = Report(linear=self._linear, examples=self._n) if order.offer is None else self.prove(order.offer)
         self._widen(order.u.length)
         self._scale = order.boldness * self._sigma
