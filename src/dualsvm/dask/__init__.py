@@ -9,3 +9,7 @@ except ImportError as error:
     ) from error
 
 del dask, distributed
+
+from .linear import DaskSVMClassifier, DaskSVMRanker, DaskSVMRegressor  # noqa: E402
+
+__all__ = ["DaskSVMClassifier", "DaskSVMRanker", "DaskSVMRegressor"]

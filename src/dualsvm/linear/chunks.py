@@ -65,6 +65,7 @@ class Learner:
         self.state, self.prepare = state, prepare
         self.reads, self.problems = reads, problems
         self.width = 0  # number of features
+        self.margin: Any = None  # that the rows of the next chunk are asked for, where classes are
         self.seen: dict[str, Array] = {}  # what `prepare` has to remember of chunks, which checkpoints hold
         self.limit = 1e6 * as_number(model.cache_mb, "cache_mb")
         if self.limit < 0:
@@ -98,6 +99,14 @@ class Learner:
     def codes(self, chunk: Chunk) -> Array | None:
         """Return the numbers of the classes of a chunk, where there are classes."""
         return None
+
+    def rows(self, chunk: Chunk) -> Array | None:
+        """Return which rows of a chunk that was just prepared are learned from, where it is not all of them."""
+        return None
+
+    def blank(self, width: int, dtype: Any) -> Chunk:
+        """Return a chunk, as it would be prepared, with one example that costs nothing."""
+        return Chunk(sp.csr_array((1, width), dtype=dtype), np.zeros(1, dtype=np.int64), np.zeros(1))
 
     def whole(self) -> Chunk | None:
         """Return all rows in one chunk, as it was prepared, where they fit in memory and a solve there will do."""
@@ -147,15 +156,19 @@ class Learner:
         reads = self.reads
         if reads.checkpoint is None and reads.resume is None:
             return
+        every = as_number(reads.checkpoint_every, "checkpoint_every")
+        self.runs.keeper = Keeper(self.about(), reads.checkpoint, every, self.seen)
+        if reads.resume is not None:
+            self.runs.keeper.recall(self.runs, reads.resume)
+
+    def about(self) -> dict[str, str]:
+        """Return what a checkpoint says of the problems."""
         names = self.model.get_params(deep=False).keys() - _FREE
         about = {name: as_text(getattr(self.model, name), name) for name in sorted(names)}
         about["estimator"] = type(self.model).__name__
         if hasattr(self.model, "classes_"):
             about["classes"] = as_text(self.model.classes_, "classes")
-        every = as_number(reads.checkpoint_every, "checkpoint_every")
-        self.runs.keeper = Keeper(about, reads.checkpoint, every, self.seen)
-        if reads.resume is not None:
-            self.runs.keeper.recall(self.runs, reads.resume)
+        return about
 
     def _starts(self) -> list[Start]:
         """Return what is left of the last fit to start from, for every problem, or nothing."""

@@ -57,7 +57,7 @@ class ClassLearner(Learner):
 
     def _state(self, chunk: Chunk) -> State:
         codes = np.asarray(chunk.y, dtype=np.int64)
-        return statement(self.model, codes, self.model._cost_of(chunk, self._weight, codes), None)[2]
+        return statement(self.model, codes, self.model._cost_of(chunk, self._weight, codes), self.margin)[2]
 
 
 def statement(model: Any, codes: Array, cost: Array, margin: Any) -> tuple[list[str], int, State]:

@@ -58,6 +58,16 @@ class QueryLearner(Learner):
             return prepared
         return rows_of(prepared, rows) if len(rows) else None
 
+    def rows(self, chunk: Chunk) -> Array | None:
+        """Return the rows of queries with preferences, where it is not all of them."""
+        lengths, some = (self.seen[f"{chunk.index}.{name}"] for name in ("lengths", "some"))
+        return None if some.all() else np.flatnonzero(np.repeat(some, lengths))
+
+    def blank(self, width: int, dtype: Any) -> Chunk:
+        """Return a chunk with one query, of one preference, that costs nothing."""
+        y, zeros = np.array([1, 0], dtype=np.int8), np.zeros(2, dtype=np.int64)
+        return Chunk(sp.csr_array((2, width), dtype=dtype), y, np.zeros(2), zeros)
+
     def _order(self) -> list[int]:
         """Return the numbers of the chunks that have been seen, in the order of their rows."""
         starts = {int(name.split(".")[0]): int(self.seen[name]) for name in self.seen if name.endswith(".start")}

@@ -140,7 +140,7 @@ class SVMRegressor(RegressorMixin, LinearSVM):
         if isinstance(X, Dataset):
             alone([y, sample_weight])
             reads = Reads(passes, max_passes, checkpoint, checkpoint_every, resume)
-            return self._learn_chunks(_Learner(self, X, reads))
+            return self._learn_chunks(TargetLearner(self, X, reads))
         refuse(passes=passes, max_passes=max_passes, checkpoint=checkpoint, resume=resume)
         return self._regress(X, y, sample_weight)
 
@@ -181,7 +181,7 @@ class SVMRegressor(RegressorMixin, LinearSVM):
         check_is_fitted(self)
         if isinstance(X, Dataset):
             alone([y, sample_weight])
-            return certify_chunks(_Learner(self, X, Reads()))
+            return certify_chunks(TargetLearner(self, X, Reads()))
         X, y = self._more_of(X, y, onward=True, y_numeric=True)
         state, middle = self._stated(X, y, sample_weight)
         return certify_rows(self, X, 1, state, middle)
@@ -220,7 +220,7 @@ class SVMRegressor(RegressorMixin, LinearSVM):
         return self._scores(X)
 
 
-class _Learner(Learner):
+class TargetLearner(Learner):
     """Learns from chunks of rows with targets."""
 
     def __init__(self, model: SVMRegressor, dataset: Dataset, reads: Reads) -> None:

@@ -2,9 +2,9 @@
 
 A round is a step of the proximal gradient method on the dual, which shares take side by side (see `share`). On its
 own it is slow and steady, so it is accelerated: it starts not from where the last round has led, but a little further
-on in the same direction (Nesterov; only u has to go on, no dual variable leaves its bounds), and begins anew where the
-dual falls. And it need not be as careful as the worst case asks for: how much the moves of the shares add up to, of
-what they could at most, is seen in every round, and changes slowly.
+on in the same direction (Nesterov; only u has to go on, no dual variable leaves its bounds), and begins anew where
+the dual falls. And it need not be as careful as the worst case asks for: how much the moves of the shares add up to,
+of what they could at most, is seen in every round, and changes slowly.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Course:
     """
 
     def __init__(self, ground: Ground, tol: float, single: bool = False) -> None:
-        self.ground, self.tol, self._single = ground, tol, single
+        self.ground, self.tol, self.single = ground, tol, single
         self.u, self.linear = np.zeros(ground.n_weights), 0.0
         self.lower, self.upper = ground.conjugate(self.u), np.inf
         self.w: Array | None = None  # those of the upper bound
@@ -69,7 +69,7 @@ class Course:
     def weights(self) -> Array:
         """Return the present weights."""
         w = self.ground.weights(self.u)
-        return w.astype(np.float32).astype(np.float64) if self._single else w
+        return w.astype(np.float32).astype(np.float64) if self.single else w
 
     def order(self, effort: float, certify: bool) -> Order:
         """Return what to ask for in the next round; `certify`: whether to prove how good the present weights are."""

@@ -144,7 +144,7 @@ class Answer:
     sums: Sequence[Any] = ()
     fresh: frozenset[int] = frozenset()
     gone: frozenset[int] = frozenset()
-    each: dict[int, Any] = field(default_factory=dict)
+    each: dict[Any, Any] = field(default_factory=dict)
     busy: float = 0.0
     nbytes: int = 0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, Protocol
@@ -33,15 +33,15 @@ class Host:
     ----------
     number : int
         Of the host, among all.
-    pieces : sequence of int
-        Numbers of the pieces of the data that the shares hold.
+    pieces : sequence
+        Keys of the pieces of the data that the shares hold.
     shares : sequence of Share
         One for every problem.
     threads : int, default 1
         For problems side by side.
     """
 
-    def __init__(self, number: int, pieces: Sequence[int], shares: Sequence[Share], threads: int = 1) -> None:
+    def __init__(self, number: int, pieces: Sequence[Hashable], shares: Sequence[Share], threads: int = 1) -> None:
         self.number, self.pieces, self.shares, self._threads = number, pieces, shares, threads
         self._begun = False
         self._last: tuple[int, Answer] | None = None

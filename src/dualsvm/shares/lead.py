@@ -81,17 +81,27 @@ class Lead:
         """Return the best weights known, certified or not, as the user sees them."""
         return self._seen([course.weights() if course.w is None else course.w for course in self.courses])
 
-    def begin(self, alpha: dict[int, Any] | None = None, weights: Sequence[Array] | None = None) -> None:
+    def begin(self, alpha: dict[Any, Any] | None = None, weights: Sequence[Array] | None = None) -> None:
         """Have all hosts begin, maybe with dual variables for every piece of the data, and with weights to prove."""
         reports = self.hosts.ask("measure", [()] * len(self.courses)).sums
         self._masses = [report.u for report in reports]
         stiffness = max(report.linear / max(1, report.examples) for report in reports)
         self._effort = self._least = min(max(1.0, _EFFORT * stiffness), _MOST)
         self._join(alpha)
+        if alpha is not None and any(course.dual < course.lower for course in self.courses):  # zeros are better
+            self._join({})
         if weights is not None:
             self._prove(weights)
 
-    def _join(self, alpha: dict[int, Any] | None = None) -> None:
+    def gather(self, verb: str) -> dict[Any, Any]:
+        """Return what all pieces of the data have to say, but for those of hosts that had to begin anew."""
+        answer = self.hosts.ask(verb, [()] * len(self.courses))
+        if answer.fresh:
+            self.restarts += len(answer.fresh)
+            self._join()
+        return answer.each
+
+    def _join(self, alpha: dict[Any, Any] | None = None) -> None:
         """See that all hosts have begun, and learn where they are."""
         for _ in range(_ATTEMPTS):
             self.hosts.ask("begin", [(masses,) for masses in self._masses])
