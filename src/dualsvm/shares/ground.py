@@ -46,6 +46,10 @@ class Ground:
         """Return the weights that dual variables make."""
         return self.confined(self.free(u))
 
+    def apart(self, w: Array, u: Array) -> float:
+        """Return by how much ``conjugate(u) + w.u`` falls short of what w pays to the prior: 0 at `weights`."""
+        return max(0.0, self.distance(w) - float(w @ u) - self.conjugate(u))
+
     def conjugate(self, u: Array) -> float:
         """Return what u adds to the linear part of the dual."""
         return conjugate(_as_problem(self), u)
