@@ -91,6 +91,16 @@ def test_survey_of_queries(client):
     assert (one.queries, one.pairs) == (1, int((Y[:, None] > Y).sum()))
 
 
+def test_torn_queries_far_apart(client):
+    qid = np.arange(30)
+    qid[4] = 2  # in the first pieces that are added up, and not in the last
+    table = da.ones((30, 2), chunks=(2, 2))
+    with pytest.raises(ValueError, match="query 2 has rows in partition 1 of X and in partition 2 of X"):
+        survey(
+            client, gather_pieces(client, table, da.arange(30, chunks=2), qid=da.from_array(qid, chunks=2)), "queries"
+        )
+
+
 def with_block(k, block, kind=np.asarray):
     return [delayed(block if i == k else kind(part)) for i, part in enumerate(parts(X))]
 
