@@ -205,9 +205,10 @@ NB_MODULE(_core, m) {
                  self.state->draw(centre.data(), kappa);
              })
         .def("lean",
-             [](Held& self, const Array<double>& mean) {
+             [](Held& self, const Array<double>& mean, double sigma) {
                  expect(std::int64_t(mean.size()) == self.state->n_weights(), "a mean of another length");
-                 self.state->lean(mean.data());
+                 expect(sigma > 0, "no variance");
+                 self.state->lean(mean.data(), sigma);
              })
         .def_prop_ro("n_weights", [](const Held& self) { return self.state->n_weights(); })
         .def_prop_ro("n_alpha", [](const Held& self) { return self.state->n_alpha(); })

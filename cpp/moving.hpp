@@ -38,7 +38,7 @@ struct Moving {
     Regulariser drawn;      // what the steps obey: the prior, or more than that
     double sigma = 1;       // variance of that in units of the prior's
     double scale = 0;       // the last upper bound
-    bool leaning = false;   // the mean of the prior tells of other shares of the examples, and changes
+    bool leaning = false;   // drawn tells of other shares of the examples
     bool single_precision;  // the weights offered are to be floats
     Random random;
     std::vector<double> v, w;   // w is empty where it is v
@@ -57,7 +57,7 @@ struct Moving {
 
     const std::vector<double>& weights() const { return drawn.apart() ? w : v; }
     double rounded(double weight) const { return single_precision ? double(float(weight)) : weight; }
-    bool pulled() const { return sigma < 1; }
+    bool pulled() const { return sigma < 1 && !leaning; }
     bool loose() const { return pulled() || leaning; }
     double dual() const { return linear + prior.conjugate(v, sigma); }
 

@@ -112,18 +112,12 @@ public:
     }
 
     void draw(const double* centre, double kappa) override {
-        moving_.drawn = kappa > 0 ? moving_.prior.drawn(centre, kappa) : moving_.prior;
-        for (double& value : moving_.v) value /= moving_.sigma * (1 + kappa);
-        moving_.sigma = 1 / (1 + kappa);
-        moving_.w.resize(moving_.drawn.apart() ? moving_.v.size() : 0);
-        moving_.drawn.place(moving_.v, moving_.w);
-        moving_.restart();
+        obey(kappa > 0 ? moving_.prior.drawn(centre, kappa) : moving_.prior, 1 / (1 + kappa));
+        moving_.leaning = false;
     }
-
-    void lean(const double* mean) override {
-        moving_.prior.lean(mean);
+    void lean(const double* mean, double sigma) override {
+        obey(moving_.prior.around(mean), sigma);
         moving_.leaning = true;
-        draw(mean, 0);
     }
 
     std::int64_t n_weights() const override { return std::int64_t(moving_.v.size()); }
@@ -180,6 +174,16 @@ public:
     }
 
 private:
+    /// Has the steps obey this, with sigma times the variance of the prior.
+    void obey(Regulariser drawn, double sigma) {
+        moving_.drawn = std::move(drawn);
+        for (double& value : moving_.v) value *= sigma / moving_.sigma;
+        moving_.sigma = sigma;
+        moving_.w.resize(moving_.drawn.apart() ? moving_.v.size() : 0);
+        moving_.drawn.place(moving_.v, moving_.w);
+        moving_.restart();
+    }
+
     Bounds bounds(const std::vector<std::uint32_t>& examples, int threads, bool answer) {
         for (double& w : moving_.offer) w = moving_.rounded(w);
         std::vector<double> u(moving_.v.size());

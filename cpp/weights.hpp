@@ -41,9 +41,11 @@ public:
     }
 
     /// The same around another mean.
-    void lean(const double* mean) {
-        part();
-        mean_.assign(mean, mean + n_);
+    Regulariser around(const double* mean) const {
+        Regulariser other = *this;
+        other.part();
+        other.mean_.assign(mean, mean + n_);
+        return other;
     }
 
     /// Whether w is another vector than v.

@@ -44,6 +44,8 @@ def test_other_partitions_of_targets_become_those_of_the_rows(client):
     np.testing.assert_array_equal(together(found, "y"), Y)
     np.testing.assert_array_equal(together(found, "weight"), WEIGHT)
     assert [each.margin for each in found] == [2.0] * 3
+    found = loaded(client, gather_pieces(client, block("array"), chunked(Y), margin=chunked(WEIGHT[:, None])))
+    assert [each.margin.shape for each in found] == [(n,) for n in CUTS]
 
 
 @pytest.mark.parametrize("form", ["futures", "tuples", "results", "chunks", "series"])
@@ -91,6 +93,8 @@ def test_what_is_sound_is_not_copied():
     assert load(piece, X, Y, dtype=np.float32)[0].X.dtype == np.float32
     assert load(piece, X.astype(np.float32), Y)[0].X.dtype == np.float32
     assert load(piece, np.arange(6).reshape(3, 2), Y[:3])[0].X.dtype == np.float64
+    with pytest.raises(ValueError, match="partition 0 of X: X has 4 columns, but 5 are expected"):
+        load(piece, sparse, Y, width=5)
 
 
 def test_other_sparse_arrays():

@@ -61,6 +61,19 @@ def test_empty_partitions_and_mixed_types(client):
         survey(client, gather_pieces(client, given[0][1::2], given[1][1::2]), "classes")
 
 
+def test_empty_files(client, tmp_path):
+    paths = [tmp_path / f"{k}.parquet" for k in range(3)]
+    for path, n in zip(paths, (0, 4, 0), strict=True):
+        frame()[:n].assign(y=Y[:n]).to_parquet(path)
+    lines = text(tmp_path / "a.svm", []), text(tmp_path / "b.svm", ["1 2:1", "0 1:1"])
+    for given, options in ((paths, {"target": "y"}), (list(lines), None), ([lines[0], lines[1]], {"n_features": 9})):
+        pieces = gather_pieces(client, given, options=options)
+        facts = survey(client, pieces, "classes")
+        assert facts.rows == ((0, 4, 0) if options == {"target": "y"} else (0, 2))
+        with pytest.raises(ValueError, match="all 1 partitions are empty"):
+            survey(client, pieces[:1], "classes")
+
+
 def test_survey_of_queries(client):
     rows = chunked(X)
     facts = survey(client, gather_pieces(client, rows, chunked(Y), qid=chunked(QID)), "queries")
@@ -76,6 +89,16 @@ def test_survey_of_queries(client):
         survey(client, gather_pieces(client, rows, chunked(Y)), "queries")
     one = survey(client, gather_pieces(client, rows.rechunk(50), chunked(Y)), "queries")
     assert (one.queries, one.pairs) == (1, int((Y[:, None] > Y).sum()))
+
+
+def test_torn_queries_far_apart(client):
+    qid = np.arange(30)
+    qid[4] = 2  # in the first pieces that are added up, and not in the last
+    table = da.ones((30, 2), chunks=(2, 2))
+    with pytest.raises(ValueError, match="query 2 has rows in partition 1 of X and in partition 2 of X"):
+        survey(
+            client, gather_pieces(client, table, da.arange(30, chunks=2), qid=da.from_array(qid, chunks=2)), "queries"
+        )
 
 
 def with_block(k, block, kind=np.asarray):

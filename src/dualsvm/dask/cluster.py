@@ -1,9 +1,9 @@
 """Hosts on the workers of a Dask cluster.
 
-A host is made by a task, of pieces of the data, and stays on the worker that made it; the result of the task is a token
-of it. What it is asked is one short task, which depends on the token; answers are added up on the workers, and only
-their sum comes here. So nothing waits for a worker that is gone: Dask runs the tasks of such a one again elsewhere, the
-one that makes the host among them. The new host then answers that it has only just begun.
+A host is made by a task, of pieces of the data, and stays on the worker that made it; the result of the task is a
+token of it. What it is asked is one short task, which depends on the token; answers are added up on the workers, and
+only their sum comes here. So nothing waits for a worker that is gone: Dask runs the tasks of such a one again
+elsewhere, the one that makes the host among them. The new host then answers that it has only just begun.
 """
 
 from __future__ import annotations

@@ -169,6 +169,9 @@ def bag_pieces(
 def held(client: Client, pieces: Sequence[Piece], pairs: bool = False) -> list[Piece]:
     """Return the pieces loaded, each on the worker that loads it, so that none is read and checked twice.
 
+    Let go of the pieces that are given here: what has been loaded is counted once then, and what it was made of is
+    computed again only if a worker is lost.
+
     Parameters
     ----------
     client : Client

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -29,10 +30,13 @@ from .survey import Facts, Targets, survey
 
 @dataclass
 class Partitions:
-    """Stands in for the dataset of a learner: what messages call the data."""
+    """Stands in for the dataset of a learner, which is in many places."""
 
     name: str = "the data"
     n_chunks: int = 1
+
+
+_DATA: Any = Partitions()
 
 
 @dataclass
@@ -53,7 +57,7 @@ class Make:
     seed: int
     n_jobs: int | None
 
-    def __call__(self, number: int, pieces: list[Piece], blocks: list[list[Any]], threads: int) -> RowHost:
+    def __call__(self, number: int, pieces: Sequence[Piece], blocks: Sequence[Any], threads: int) -> RowHost:
         """Return a host of some pieces."""
         chunks: list[Any] = []
         for piece, some in zip(pieces, blocks, strict=True):
@@ -96,11 +100,10 @@ class DaskLinear(OnCluster):
         pieces = held(client, gather_pieces(client, **given, options=options))
         facts = survey(client, pieces, self._targets)
         shared = Shared(self._prepared(facts), facts.width, facts.dtype)
-        courses = shared.courses(tol)
         make = Make(shared, as_seed(self.random_state), self.n_jobs)
         some = [k for k, rows in enumerate(facts.rows) if rows > 0]
         cluster = Cluster(client, [pieces[k] for k in some], [facts.rows[k] for k in some], make)
-        lead = Lead(cluster, courses, shared.seen)
+        lead = Lead(cluster, shared.courses(tol, len(cluster)), shared.seen)
         try:
             checkpoint.begin(lead, shared, shared.learner.about(), self._start(shared.learner))
             status = lead.pursue(max_iter, printers(self.verbose, tol))
@@ -250,7 +253,7 @@ class DaskSVMClassifier(DaskLinear, SVMClassifier, local=SVMClassifier):
                 f"y holds one class only, {classes[0]!r}: at least 2 classes are needed (n_samples={facts.n_rows})"
             )
         typical = classes if not isinstance(self.class_weight, str) else np.repeat(classes, np.asarray(facts.counts))
-        return ClassLearner(model, Partitions(), Reads(), model._class_weight(typical))
+        return ClassLearner(model, _DATA, Reads(), model._class_weight(typical))
 
     def predict(self, X: Any) -> Any:
         """Return the class with the highest score: lazily for Dask collections, and at once for arrays.
@@ -345,7 +348,7 @@ class DaskSVMRegressor(DaskLinear, SVMRegressor, local=SVMRegressor):
         return self._fit_shares(given, options, Checkpoint(checkpoint, checkpoint_every, resume))
 
     def _prepared(self, facts: Facts) -> Learner:
-        return TargetLearner(self._bare(), Partitions(), Reads())
+        return TargetLearner(self._bare(), _DATA, Reads())
 
     def predict(self, X: Any) -> Any:
         """Return the predicted targets: lazily for Dask collections, and at once for arrays.
@@ -436,7 +439,7 @@ class DaskSVMRanker(DaskLinear, SVMRanker, local=SVMRanker):
                 "y holds no preference: within every query all relevances are equal; give at least one query with "
                 "two rows of different relevance"
             )
-        return QueryLearner(self._bare(), Partitions(), Reads())
+        return QueryLearner(self._bare(), _DATA, Reads())
 
     def predict(self, X: Any) -> Any:
         """Return the scores by which to rank: lazily for Dask collections, and at once for arrays.

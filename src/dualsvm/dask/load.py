@@ -13,6 +13,7 @@ from dask.sizeof import sizeof
 from ..checks import Array, as_vector
 from ..data import Chunk, Dataset, open_dataset
 from ..data.chunk import Part, as_part, as_weights, csr
+from ..data.source import NoRowsError
 from ..structured.examples import Pairs, Rows, as_sequence
 
 FIELDS = ("X", "y", "weight", "qid", "margin")  # what may come in blocks, in this order
@@ -116,9 +117,11 @@ def load(piece: Piece, *blocks: Any, width: int | None = None, dtype: Any = None
     """
     try:
         if piece.path is not None:
-            loaded = _read(_dataset(piece))
+            loaded = _read(piece)
         elif piece.fields == ("loaded",):
             loaded = blocks[0]
+        elif isinstance(blocks[0], Dataset):
+            loaded = _read(piece, blocks[0])
         else:
             loaded = _checked(dict(zip(piece.fields, blocks, strict=True)))
         return loaded.alike(width, dtype, loaded.margin if piece.margin is None else piece.margin)
@@ -143,35 +146,33 @@ def _dataset(piece: Piece) -> Dataset:
         ) from error
 
 
-def _read(dataset: Dataset) -> Loaded:
+def _read(piece: Piece, dataset: Dataset | None = None) -> Loaded:
     """Read all chunks of a dataset."""
-    grows = dataset.widening
-    loaded = Loaded(dataset)
+    try:
+        dataset = _dataset(piece) if dataset is None else dataset
+        grows = dataset.widening
+        loaded = Loaded(dataset)
+    except NoRowsError:
+        return Loaded()
     loaded.names, loaded.index_base, loaded.grows = dataset.feature_names, dataset.index_base, grows
     return loaded.alike(max(chunk.X.shape[1] for chunk in loaded)) if grows else loaded
 
 
 def _checked(given: dict[str, Any]) -> Loaded:
-    """Make chunks of blocks."""
-    whole = given["X"]
-    if isinstance(whole, Dataset | Chunk | tuple) or _are_chunks(whole):
-        if len(given) > 1:
+    """Make a chunk of blocks."""
+    X = given["X"]
+    if isinstance(X, Chunk):
+        X = X.X, X.y, X.weight, X.qid
+    if isinstance(X, tuple):
+        if len(given) > 1 or not 1 <= len(X) <= 4:
             raise ValueError(
-                f"X comes with its own targets, as it is a {type(whole).__name__}: leave {list(given)[1]} out"
+                f"a tuple must be (X, y), (X, y, weight) or (X, y, weight, qid), alone; got {len(X)} elements"
+                + "".join(f", and {name}" for name in list(given)[1:])
             )
-        if isinstance(whole, Dataset):
-            return _read(whole)
-        if not isinstance(whole, tuple):
-            return Loaded(chunk for chunk in ([whole] if isinstance(whole, Chunk) else whole) if len(chunk))
-        if not 1 <= len(whole) <= 4:
-            raise ValueError(
-                f"a tuple must be (X, y), (X, y, weight) or (X, y, weight, qid), got {len(whole)} elements"
-            )
-        given = dict(zip(FIELDS, whole, strict=False))
-    X, names = as_features(given["X"])
-    n = X.shape[0]
+        given = dict(zip(FIELDS, X, strict=False))
     loaded = Loaded()
-    loaded.names = names
+    X, loaded.names = as_features(given["X"])
+    n = X.shape[0]
     if (margin := given.get("margin")) is not None:
         loaded.margin = as_vector(_flat(margin, n), "margin", n, "row of X")
     parts: list[Any] = [given.get(name) for name in ("y", "weight", "qid")]
@@ -181,10 +182,6 @@ def _checked(given: dict[str, Any]) -> Loaded:
     elif any(np.shape(part)[:1] not in ((), (0,)) for part in parts):
         raise ValueError("X has no rows, but there are targets, weights or queries")
     return loaded
-
-
-def _are_chunks(block: Any) -> bool:
-    return isinstance(block, list) and bool(block) and all(isinstance(each, Chunk) for each in block)
 
 
 def _flat(values: Any, n: int) -> Array:
@@ -264,7 +261,11 @@ def load_pairs(piece: Piece, *blocks: Any, alike: bool = False) -> PairList:
             return blocks[0]
         if piece.path is not None:
             return _rows_as_pairs(_dataset(piece), alike)
-        return _paired(dict(zip(piece.fields, blocks, strict=True)), alike)
+        if isinstance(blocks[0], Dataset):
+            return _rows_as_pairs(blocks[0], alike)
+        return _paired(dict(zip(piece.fields, blocks, strict=True)))
+    except NoRowsError:
+        return PairList()
     except (TypeError, ValueError) as error:
         raise _named(error, piece) from error
 
@@ -276,11 +277,9 @@ def _rows_as_pairs(dataset: Dataset, alike: bool) -> PairList:
     return found
 
 
-def _paired(given: dict[str, Any], alike: bool) -> PairList:
+def _paired(given: dict[str, Any]) -> PairList:
     """Make pairs of blocks."""
     X, Y, weight = (given.get(name) for name in ("X", "y", "weight"))
-    if isinstance(X, Dataset):
-        return _rows_as_pairs(X, alike)
     X = as_sequence(X)
     if Y is not None:
         Y = Y if hasattr(Y, "__len__") else list(Y)

@@ -16,7 +16,7 @@ from .chunk import Part, as_targets, between
 from .cut import rows_of_size
 from .files import Files
 from .mapped import expect, mapped
-from .source import Reader, Unhurried
+from .source import NoRowsError, Reader, Unhurried
 
 
 class Arrays:
@@ -33,7 +33,8 @@ class Arrays:
         self._columns = None if features is None else _columns(features, self._X.shape[1])
         self.n_features = int(self._X.shape[1]) if self._columns is None else len(self._columns)
         if self.n_rows == 0 or self.n_features == 0:
-            raise ValueError(f"X must have rows and features, got shape {self._X.shape}")
+            kind = NoRowsError if self.n_rows == 0 else ValueError
+            raise kind(f"X must have rows and features, got shape {self._X.shape}")
         self.name = "the matrix" if sp.issparse(X) else "the array"
         self._target = None if target is None else as_targets(as_array(target, "target"), self.n_rows)
         self._map = self._X if _is_whole_map(self._X) else None

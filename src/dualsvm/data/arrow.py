@@ -13,7 +13,7 @@ from .chunk import Part
 from .columns import Columns, pyarrow
 from .cut import rows_of_size
 from .iterables import begin, is_function, is_iterator
-from .source import Reader, Unhurried
+from .source import NoRowsError, Reader, Unhurried
 
 _BATCH = 1 << 15  # rows of a record batch that are asked for
 
@@ -114,7 +114,7 @@ class Frame:
         self.feature_names = self._columns.names
         self.chunk_rows = rows_of_size(self.n_features * np.dtype(self._columns.dtype).itemsize)
         if self.n_rows == 0:
-            raise ValueError(f"{self.name} has no rows")
+            raise NoRowsError(f"{self.name} has no rows")
 
     def check(self) -> None:
         """Do nothing: frames do not change."""

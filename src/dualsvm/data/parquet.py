@@ -14,7 +14,7 @@ from .chunk import joined
 from .columns import Columns, pyarrow
 from .cut import rows_of_size
 from .files import Files
-from .source import Reader, Unhurried
+from .source import NoRowsError, Reader, Unhurried
 
 
 class GroupFile(Protocol):
@@ -95,7 +95,7 @@ class GroupFiles:
         self._starts = np.array(starts)
         self.n_rows, self.n_features = starts[-1], self._columns.width
         if self.n_rows == 0:
-            raise ValueError(f"{self.name} has no rows")
+            raise NoRowsError(f"{self.name} has no rows")
         self.feature_names = self._columns.names
         self.groups: Array | None = self._starts[:-1]
         self.chunk_rows = rows_of_size(self.n_features * np.dtype(self._columns.dtype).itemsize)

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from ..checks import Array, as_ids
 from .chunk import Chunk, Part, as_part, as_weights
 from .cut import Queries, gathered, planned
-from .source import Reader, Source, Stream, Table
+from .source import NoRowsError, Reader, Source, Stream, Table
 
 Chunks = Generator[Chunk, None, None]
 
@@ -254,7 +254,7 @@ class StreamPasses(_Passes):
                 "once, or its rows change; save the dataset in one pass and open what was saved"
             )
         if rows == 0:
-            raise ValueError(f"{self.name} has no rows: at least one is needed")
+            raise NoRowsError(f"{self.name} has no rows: at least one is needed")
         if width == 0:
             raise ValueError(f"{self.name} has rows without any feature: at least one is needed")
         self._expect(rows)

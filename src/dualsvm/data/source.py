@@ -10,6 +10,10 @@ from ..checks import Array
 from .chunk import Part
 
 
+class NoRowsError(ValueError):
+    """A source holds no rows."""
+
+
 class Reader(Protocol):
     """Reads rows from one place to another: places are positions of rows in tables, and of bytes in text."""
 

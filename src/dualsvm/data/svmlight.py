@@ -14,7 +14,7 @@ from .. import _core
 from .chunk import Part, csr
 from .files import Files, packing, unpacked
 from .mapped import expect
-from .source import Reader
+from .source import NoRowsError, Reader
 
 BLOCK = 16 << 20  # bytes of text that are parsed at a time
 _ROOM = 64  # bytes behind the text that the parser may look at, and one for a line end
@@ -79,7 +79,7 @@ class Text:
         with open(self._files.paths[0], "rb") as file:
             beginning = file.read(8)
         if not beginning:
-            raise ValueError(f"{self.name} is empty: it should hold lines of svmlight text")
+            raise NoRowsError(f"{self.name} is empty: it should hold lines of svmlight text")
         return packing(beginning)
 
     @property

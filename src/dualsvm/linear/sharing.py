@@ -38,10 +38,10 @@ class Shared:
     width: int
     dtype: Any
 
-    def courses(self, tol: float) -> list[Course]:
-        """Return the courses of all problems."""
+    def courses(self, tol: float, shares: int) -> list[Course]:
+        """Return the courses of all problems over so many shares."""
         layouts = self.layouts
-        return [Course(Ground.of(layout), tol, self.learner.frame.single) for layout in layouts]
+        return [Course(Ground.of(layout), tol, shares, self.learner.frame.single) for layout in layouts]
 
     @property
     def layouts(self) -> list[Layout]:

@@ -1,10 +1,13 @@
 """The course of one problem over its shares: where it stands, what to ask for next, and what that has proven.
 
-A round is a step of the proximal gradient method on the dual, which shares take side by side (see `share`). On its
-own it is slow and steady, so it is accelerated: it starts not from where the last round has led, but a little further
-on in the same direction (Nesterov; only u has to go on, no dual variable leaves its bounds), and begins anew where
-the dual falls. And it need not be as careful as the worst case asks for: how much the moves of the shares add up to,
-of what they could at most, is seen in every round, and changes slowly.
+The shares agree on weights by the alternating direction method of multipliers (see `share`). From the mean v of their
+v_k, which follows from what their dual variables make together, the weights to agree on are
+
+    z  =  clip((s m + K v) / (s + K))
+
+for K shares. The gap between the bounds that z and the dual variables prove has two parts: what z and u differ by,
+1/2 (z - m - S u)' S^-1 (z - m - S u), which is large where s is too small, and what the examples lack at z, which is
+large where s is too large. So s follows their ratio.
 """
 
 from __future__ import annotations
@@ -13,11 +16,14 @@ import numpy as np
 
 from ..checks import Array
 from ..solution import relative_gap
-from .exchange import Order, Report, Vector
+from .exchange import Order, Report
 from .ground import Ground, padded
+from .share import RELAX
 
-_MARGIN = 1.5  # times as careful as the last round has shown to be enough
-_CALMER = 0.9  # ... but no less than this times as careful as in the last round
+_FAIR = 3.0  # times as large one part of the gap may be as the other
+_GENTLE = 0.25  # power of their ratio that s follows
+_STEP = 2.0  # times as large or small s becomes, at most
+_RARE = 0.01  # of a typical coordinate: one that there is less of is as free as that
 
 
 class Course:
@@ -29,22 +35,26 @@ class Course:
         What is said of the weights.
     tol : float
         The relative gap that is asked for.
+    shares : int
+        Number of shares.
     single : bool, default False
         Whether the weights are to be float32 numbers.
     """
 
-    def __init__(self, ground: Ground, tol: float, single: bool = False) -> None:
-        self.ground, self.tol, self.single = ground, tol, single
+    def __init__(self, ground: Ground, tol: float, shares: int, single: bool = False) -> None:
+        self.ground, self.tol, self.shares, self.single = ground, tol, shares, single
         self.u, self.linear = np.zeros(ground.n_weights), 0.0
         self.lower, self.upper = ground.conjugate(self.u), np.inf
         self.w: Array | None = None  # those of the upper bound
         self.estimate = np.inf
         self.visited = self.awake = 0
-        self._enough = False  # whether the last weights asked about seem good enough, and nobody can prove how good
-        self._asked: Array | None = None  # weights that the present round is to bound
-        self._before, self._time, self._momentum, self._boldness = self.u, 1.0, 0.0, 1.0
-        self._ahead = self.u
-        self._dual = self.lower
+        self._shape = np.ones(ground.n_weights)
+        self._freedom = 1.0
+        self._z, self._v = ground.weights(self.u), self.u
+        self._order: Order | None = None  # of the present round
+        self._pivot: Array | None = None
+        self._anew = True
+        self._enough = False  # whether the last weights offered seem good enough, and nobody can prove how good
 
     @property
     def gap(self) -> float:
@@ -68,61 +78,86 @@ class Course:
 
     def weights(self) -> Array:
         """Return the present weights."""
-        w = self.ground.weights(self.u)
-        return w.astype(np.float32).astype(np.float64) if self.single else w
+        return Order(self._z, single=self.single).offer
+
+    def begin_anew(self, report: Report, shape: Array) -> None:
+        """Take note of where the shares are, when some of them have just begun."""
+        self._shape = shape
+        self._stand(report)
+        self._pivot, self._anew = self.ground.weights(self.u), True
+        self._v = self._pivot + self._freedom / self.shares * self._spread(self.u)
+        self._z = self._agreed()
 
     def order(self, effort: float, certify: bool) -> Order:
         """Return what to ask for in the next round; `certify`: whether to prove how good the present weights are."""
-        self._asked = self.weights() if certify else None
-        later = (1 + np.sqrt(1 + 4 * self._time**2)) / 2
-        self._momentum, self._time = (self._time - 1) / later, later
-        self._ahead = self.u + self._momentum * (self.u - self._before)
-        return Order(Vector.of(self._ahead), self._momentum, self._boldness, effort, self._asked)
+        if self.shares == 1:  # there is nobody to agree with
+            self._z = self.ground.weights(self.u)
+            self._pivot, self._anew = 2 * self._z - self.ground.free(self.u), True
+        self._order = Order(self._z, self._freedom, self._pivot, self._anew, effort, certify, self.single)
+        self._pivot, self._anew = None, False
+        return self._order
 
     def take(self, report: Report) -> None:
         """Take note of what a round has brought."""
+        assert self._order is not None
         self._stand(report)
-        if self._asked is not None:
-            self._bound(self._asked, report.loss)
-        change = np.zeros_like(self.u) if report.change is None else padded(report.change.dense, len(self.u))
-        self._before, self.u, self.linear = self.u, self.u + change, self.linear + report.rise
+        factor, unproven = 1.0, self._order.certify and bool(np.isnan(report.loss))
+        if self._order.certify:
+            gap = self._bound(self._order.offer, report.loss)
+            factor = self._balance(report.gap if unproven else gap - self._away())
+        if report.change is not None:
+            self.u = self.u + padded(report.change.dense, len(self.u))
+            self.linear += report.rise
         self.visited, self.awake = report.visited, report.awake
         self.estimate = report.gap / max(abs(self.dual + report.gap), np.finfo(float).tiny)
-        self._enough = self._asked is not None and bool(np.isnan(report.loss)) and self.estimate <= self.tol
-        self._learn(report.curvature)
+        self._enough = unproven and self.estimate <= self.tol
+        mean = self._freedom / self.shares * self._spread(self.u)
+        self._v = self._v + RELAX * (self._z - self._v + mean)
+        self._z = self._agreed()
+        if factor != 1:
+            self._pivot, self._freedom = self._z, factor * self._freedom
+            self._v = self._pivot + factor * (self._v - self._pivot)
+            self._z = self._agreed()
 
     def _stand(self, report: Report) -> None:
         """Take note of where the shares were, and of weights that have come up."""
         told = [vector.length for vector in (report.u, report.change) if vector is not None]
         self.ground = self.ground.wide(max(told, default=0))
+        n = self.ground.n_weights
         u = self.u if report.u is None else report.u.dense  # computed anew
-        self.u, self._before, self._ahead = (
-            padded(each, self.ground.n_weights) for each in (u, self._before, self._ahead)
+        self.u, self._v, self._z, self._shape = (
+            padded(each, n, rest) for each, rest in ((u, 0.0), (self._v, 0.0), (self._z, 0.0), (self._shape, 1.0))
         )
+        self.w = None if self.w is None else padded(self.w, n)
         self.linear = report.linear
 
-    def _learn(self, most: float) -> None:
-        """Learn from the last round how bold the next one may be, and whether to go on in its direction."""
-        move, dual = self.u - self._ahead, self.dual
-        if most > 0:
-            needed = float(move @ self.ground.scaled(move)) / most
-            self._boldness = min(1.0, max(_MARGIN * needed, _CALMER * self._boldness))
-        if dual < self._dual:
-            self._time = 1.0
-        self._dual = dual
+    def _spread(self, u: Array) -> Array:
+        return self._shape * self.ground.scaled(u)
+
+    def _agreed(self) -> Array:
+        """Return the weights that the shares are to agree on."""
+        s = self._freedom * self._shape
+        mean = 0.0 if self.ground.mean is None else s * self.ground.mean
+        return self.ground.confined((mean + self.shares * self._v) / (s + self.shares))
+
+    def _away(self) -> float:
+        """Return what the weights that the shares are to agree on, and u, differ by."""
+        return self.ground.apart(self._z, self.u)
+
+    def _balance(self, rest: float) -> float:
+        """Return by how much s is to change, given what the examples lack at the weights that were offered."""
+        away = self._away()
+        if self.shares == 1 or not (away > 0 and rest > 0) or 1 / _FAIR <= away / rest <= _FAIR:
+            return 1.0
+        return float(min(max((away / rest) ** _GENTLE, 1 / _STEP), _STEP))
 
     def prove(self, w: Array, report: Report) -> None:
         """Take note of what weights lose, and of what the dual variables make, as computed anew."""
         self._stand(report)
         self._bound(w, report.loss)
 
-    def begin_anew(self, report: Report) -> None:
-        """Take note of where the shares are, when some of them have just begun."""
-        self._stand(report)
-        self._before, self._time, self._boldness, self._dual = self.u, 1.0, 1.0, self.dual
-
-    def _bound(self, w: Array, loss: float) -> None:
-        """Take note of the bounds that u, the linear part and the losses at w prove."""
+    def _bound(self, w: Array, loss: float) -> float:
+        """Take note of the bounds that u, the linear part and the losses at w prove; return the gap between them."""
         w = padded(w, self.ground.n_weights)
         lower, upper = self.dual, self.ground.distance(w) + loss
         self.lower = max(self.lower, lower)
@@ -130,3 +165,13 @@ class Course:
             self.upper, self.w = upper, w
         # where rounding makes them cross, it is at least as large as that: the lower bound gives way by as much
         self.lower = min(self.lower, 2 * self.upper - self.lower)
+        return upper - lower
+
+
+def shape_of(masses: Array, shares: int) -> Array:
+    """Return how free shares are to be in every coordinate, given how much there is of each in all examples."""
+    total = float(masses.sum())
+    if shares == 1 or not 0 < total < np.inf:
+        return np.ones(len(masses))
+    typical = float((masses / total) @ masses)
+    return np.asarray(1 / np.sqrt(_RARE + masses / typical))

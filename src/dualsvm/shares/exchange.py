@@ -55,24 +55,34 @@ class Order:
 
     Attributes
     ----------
-    u : Vector
-        What the dual variables of all shares make together, or would make, had they gone on in the direction of their
-        last move.
-    momentum : float
-        How far they would have gone on, in units of that move.
-    boldness : float
-        Factor on the variance of their own problems: 1 is always safe, less is bolder.
+    z : array
+        The weights that all are to agree on.
+    freedom : float
+        How free each is to differ from them, s.
+    pivot : array or None
+        The same weights for the last s, where that was another; or where all begin, if they begin `anew`.
+    anew : bool
+        Whether all begin anew, with nothing but their dual variables.
     effort : float
         Visits of each example, on average, at most.
-    offer : array or None
-        Weights whose losses are to be told, along with the dual variables as they were before the round.
+    certify : bool
+        Whether to tell the losses at z, along with the dual variables as they were before the round.
+    single : bool
+        Whether z is then to be rounded to float32 numbers.
     """
 
-    u: Vector
-    momentum: float = 0.0
-    boldness: float = 1.0
+    z: Array
+    freedom: float = 1.0
+    pivot: Array | None = None
+    anew: bool = False
     effort: float = 1.0
-    offer: Array | None = None
+    certify: bool = False
+    single: bool = False
+
+    @property
+    def offer(self) -> Array:
+        """The weights to bound."""
+        return self.z.astype(np.float32).astype(np.float64) if self.single else self.z
 
 
 @dataclass
@@ -87,8 +97,6 @@ class Report:
         By how much the round has changed it.
     linear, rise : float
         The linear part of the dual before the round, and the change of it.
-    curvature : float
-        The square of the change from where they would have gone on, d' sigma S d: that of all together is no larger.
     loss : float
         What the examples lose at the weights offered; nan where that is not proven.
     gap : float
@@ -103,7 +111,6 @@ class Report:
     change: Vector | None = None
     linear: float = 0.0
     rise: float = 0.0
-    curvature: float = 0.0
     loss: float = 0.0
     gap: float = 0.0
     visited: int = 0

@@ -59,6 +59,10 @@ class Ground:
         """Return the weights that dual variables make."""
         return self.confined(self.free(u))
 
+    def apart(self, w: Array, u: Array) -> float:
+        """Return by how much ``conjugate(u) + w.u`` falls short of what w pays to the prior: 0 at `weights`."""
+        return max(0.0, self.distance(w) - float(w @ u) - self.conjugate(u))
+
     def conjugate(self, u: Array) -> float:
         """Return what u adds to the linear part of the dual."""
         return conjugate(_as_problem(self), u)
@@ -68,9 +72,9 @@ class Ground:
         return distance(_as_problem(self), w)
 
 
-def padded(vector: Array, n: int) -> Array:
-    """Return a vector with zeros behind it, if it is shorter than n."""
-    return vector if len(vector) >= n else np.concatenate([vector, np.zeros(n - len(vector))])
+def padded(vector: Array, n: int, rest: float = 0.0) -> Array:
+    """Return a vector with zeros, or other numbers, behind it, if it is shorter than n."""
+    return vector if len(vector) >= n else np.concatenate([vector, np.full(n - len(vector), rest)])
 
 
 def _as_problem(ground: Ground) -> Any:

@@ -12,14 +12,14 @@ import numpy as np
 from ..checks import Array
 from ..progress import Watcher
 from ..solution import Record, relative_gap
-from .course import Course
+from .course import Course, shape_of
 from .exchange import Report, Vector
 from .host import Hosts
 
 _EFFORT = 0.4  # visits of an example in a round, times its stiffness: how slow passes are to settle
 _MOST = 20.0  # ... at most
 _PATIENCE = 5.0  # times as much where hosts would else mostly wait for one another
-_PROOF = 3.0  # visits of every example, for one more that proves something
+_PROOF = 2.0  # visits of every example, for one more that proves something
 _ATTEMPTS = 1000  # to begin anew with all hosts, in a row
 
 
@@ -42,7 +42,7 @@ class Lead:
         self.rounds = self.restarts = self.nbytes = 0
         self.began = time.perf_counter()
         self.keep: Callable[[], Any] | None = None  # what to do after every round
-        self._masses: list[Vector] = []
+        self._shapes: list[Array] = []  # how free shares are in every coordinate
         self._effort = self._least = 1.0
         self._cheap = False  # whether proofs cost little beside all the waiting
         self._since = 0.0  # visits since the last proof
@@ -84,7 +84,7 @@ class Lead:
     def begin(self, alpha: dict[Any, Any] | None = None, weights: Sequence[Array] | None = None) -> None:
         """Have all hosts begin, maybe with dual variables for every piece of the data, and with weights to prove."""
         reports = self.hosts.ask("measure", [()] * len(self.courses)).sums
-        self._masses = [report.u for report in reports]
+        self._shapes = [shape_of(report.u.dense, len(self.hosts)) for report in reports]
         stiffness = max(report.linear / max(1, report.examples) for report in reports)
         self._effort = self._least = min(max(1.0, _EFFORT * stiffness), _MOST)
         self._join(alpha)
@@ -104,13 +104,13 @@ class Lead:
     def _join(self, alpha: dict[Any, Any] | None = None) -> None:
         """See that all hosts have begun, and learn where they are."""
         for _ in range(_ATTEMPTS):
-            self.hosts.ask("begin", [(masses,) for masses in self._masses])
+            self.hosts.ask("begin", [(Vector.of(shape),) for shape in self._shapes])
             if alpha is not None and self.hosts.ask("take", [alpha]).fresh:
                 continue
             answer = self.hosts.ask("prove", [(None,)] * len(self.courses))
             if not answer.fresh:
-                for course, report in zip(self.courses, answer.sums, strict=True):
-                    course.begin_anew(report)
+                for course, report, shape in zip(self.courses, answer.sums, self._shapes, strict=True):
+                    course.begin_anew(report, shape)
                 return
         raise RuntimeError(f"{len(answer.fresh)} shares of the data were lost {_ATTEMPTS} times in a row")
 

@@ -1,17 +1,15 @@
 """A share of the examples, at work on its own part of the problem.
 
-With K shares and u = u_1 + ... + u_K, what all dual variables make, the dual is
+All shares want the same weights z, and each finds its own, w_k, in a round of the alternating direction method of
+multipliers (consensus, in the form of Douglas and Rachford, with relaxation r):
 
-    D = linear_1 + ... + linear_K + conjugate(u)
+    w_k  =  argmin  1/2 (w - 2 z + v_k)' (s S)^-1 (w - 2 z + v_k)  +  the losses of its own examples
+    v_k  <-  v_k + r (w_k - z)
 
-and the conjugate is concave. So if share k holds sigma_k with 1/sigma_1 + ... + 1/sigma_K <= 1, in every coordinate,
-
-    conjugate(u + d_1 + ... + d_K) >= sum_k 1/sigma_k conjugate(u + sigma_k d_k)
-
-and each share may raise its own part of the right side: all rises add up to no more than that of D. Its part is an
-ordinary problem over its own examples, with another prior: a variance of sigma_k S, around m + S (u - sigma_k u_k).
-CoCoA+ takes sigma_k = K for all; but a coordinate that a share has most of, in the sum of squares, it may move more
-boldly: sigma_k is that sum over all shares divided by its own.
+The first is an ordinary problem, with a prior around 2 z - v_k, that the share goes on with from its present dual
+variables: if these make u_k, then w_k = 2 z - v_k + s S u_k. How free shares are to differ from one another is s:
+with s = K, their number, and r = 1 this is CoCoA+, which never lets the dual fall, but is far too careful. And s is
+less for features that many examples have, as those pull harder.
 """
 
 from __future__ import annotations
@@ -27,9 +25,11 @@ from ..checks import Array
 from ..problem import Problem
 from ..state import Layout
 from .exchange import Order, Report, Vector
-from .ground import Ground
+from .ground import Ground, padded
 
+RELAX = 1.6  # 1 is the plain method, 2 the most
 _PASSES = 100  # in a round, at most
+_EVERYBODY = np.empty(0, dtype=bool)
 
 
 class Share(Protocol):
@@ -38,11 +38,11 @@ class Share(Protocol):
     def measure(self) -> Report:
         """Tell how much there is of every coordinate, as `u`; and, as `linear`, the sum of C x' S x."""
 
-    def begin(self, masses: Vector) -> None:
-        """Take note of how much there is of every coordinate in all shares."""
+    def begin(self, shape: Vector) -> None:
+        """Take note of how free shares are in every coordinate, in units of what they are to be on average."""
 
     def turn(self, order: Order) -> Report:
-        """Take a turn: raise the dual, as far as that is safe without knowing what the others do."""
+        """Take a turn."""
 
     def prove(self, w: Array | None) -> Report:
         """Compute anew what the dual variables make, and, unless there are none, what is lost at some weights."""
@@ -52,6 +52,36 @@ class Share(Protocol):
 
     def take(self, alpha: Sequence[Any]) -> None:
         """Take dual variables, for every piece of the data; `prove` has to follow."""
+
+
+class Own:
+    """What a share itself makes of the rounds: v_k."""
+
+    def __init__(self) -> None:
+        self._v: Array | None = None
+        self._z: Array | None = None
+        self._freedom = 1.0
+
+    def widen(self, n: int) -> None:
+        """Make room for n weights; those that are new begin at 0."""
+        if self._v is not None and self._z is not None:
+            self._v, self._z = padded(self._v, n), padded(self._z, n)
+
+    def next(self, order: Order, variance: Array, u: Array) -> Array:
+        """Return the mean of the share's own problem; `variance` and `u`: its S, and what its dual variables make."""
+        if self._v is None or self._z is None or order.anew:
+            v = _known(order.pivot) + order.freedom * variance * u
+        else:
+            v = self._v + RELAX * (self._z - self._v + self._freedom * variance * u)
+            if order.freedom != self._freedom:  # the prices (v - z) / s stay what they are
+                v = _known(order.pivot) + order.freedom / self._freedom * (v - _known(order.pivot))
+        self._v, self._z, self._freedom = v, order.z, order.freedom
+        return 2 * order.z - v
+
+
+def _known(pivot: Array | None) -> Array:
+    assert pivot is not None
+    return pivot
 
 
 class RowShare:
@@ -68,68 +98,56 @@ class RowShare:
     """
 
     def __init__(self, problems: Sequence[Problem], seed: int, threads: int) -> None:
-        self.problems, self._seed, self._threads = problems, seed, threads
-        self._layout = Layout(problems[0])
-        self._rows = [self._layout.rows(problem) for problem in problems]
+        self.problems, self._threads = problems, threads
+        self._layout, self._seed = Layout(problems[0]), seed
         self.ground = Ground.of(self._layout)
-        self._sigma = np.ones(self.ground.n_weights)
-        self._u = np.zeros(self.ground.n_weights)
-        self._linear = 0.0
-        self._before = self._u  # where the last move began
+        self._rows = [self._layout.rows(problem) for problem in problems]
+        self._kernels: list[_core.State] = []
+        self._examples = sum(problem.n_examples for problem in problems)
+        self._u, self._linear = np.zeros(self.ground.n_weights), 0.0
+        self._own: Own = Own()
 
     def measure(self) -> Report:
-        stiffness = 0.0
+        stiffness, width = 0.0, self._rows[0].width
         for problem, rows in zip(self.problems, self._rows, strict=True):
             variance = problem.variance
             per_class = variance.mean(axis=0) if variance is not None and variance.ndim == 2 else variance
             stiffness += float(problem.cost.sum()) * problem.mapping.stretch * rows.mean_square(per_class)
-        return Report(u=Vector.of(self._masses()), linear=stiffness, examples=self._examples)
+        squares = np.repeat(
+            sum((rows.squares() for rows in self._rows), np.zeros(width)), self.ground.n_weights // width
+        )
+        return Report(u=Vector.of(self.ground.scaled(squares)), linear=stiffness, examples=self._examples)
 
-    def _masses(self) -> Array:
-        squares = sum((rows.squares() for rows in self._rows), np.zeros(self._rows[0].width))
-        return np.repeat(squares, self.ground.n_weights // len(squares))
-
-    @property
-    def _examples(self) -> int:
-        return sum(problem.n_examples for problem in self.problems)
-
-    def begin(self, masses: Vector) -> None:
-        own = self._masses()
-        self._sigma = np.divide(masses.dense, own, out=np.ones_like(own), where=own > 0)
+    def begin(self, shape: Vector) -> None:
         layout = copy.copy(self._layout)
-        layout.variance = self._sigma if layout.variance is None else self._sigma * layout.variance
-        kernels: list[_core.State] = []
+        layout.variance = self.ground.scaled(shape.dense)
         for problem, rows in zip(self.problems, self._rows, strict=True):
-            kernels.append(layout.kernel(problem, rows, self._seed, beside=kernels[0] if kernels else None))
-        self._kernels = kernels
+            beside = self._kernels[0] if self._kernels else None
+            self._kernels.append(layout.kernel(problem, rows, self._seed, beside=beside))
+        self._variance = layout.variance
 
     def turn(self, order: Order) -> Report:
-        report = (
-            Report(linear=self._linear, examples=self._examples) if order.offer is None else self.prove(order.offer)
-        )
-        sigma, kernel = order.boldness * self._sigma, self._kernels[0]
-        ahead = self._u + order.momentum * (self._u - self._before)
-        mean = self.ground.free(order.u.dense - sigma * ahead)
-        kernel.lean(mean)
-        if order.boldness < 1:
-            kernel.draw(mean, 1 / order.boldness - 1)  # drawn to where it is, only the variance becomes less
-        kernel.rebuild(self._u, self._linear, 1.0)
-        visits = max(1, int(order.effort * report.examples))
+        report, first = Report(linear=self._linear, examples=self._examples), self._kernels[0]
+        if order.certify:
+            report = self.prove(order.offer)
+        mean = self._own.next(order, self._variance, self._u)
+        first.lean(mean, order.freedom)
+        first.rebuild(self._u, self._linear, 1.0)
+        visits = max(1, int(order.effort * self._examples))
         for visited, awake, _, gap, _ in _core.optimize(self._kernels, _PASSES, visits, 0.0):
             report.gap = report.gap if report.visited else gap
             report.visited, report.awake = report.visited + visited, report.awake + awake
         after = np.empty_like(self._u)
-        self._linear = kernel.counted(after)
+        self._linear = first.counted(after)
         report.change, report.rise = Vector.of(after - self._u), self._linear - report.linear
-        report.curvature = float((after - ahead) @ (self._sigma * self.ground.scaled(after - ahead)))
-        self._before, self._u = self._u, after
+        self._u = after
         return report
 
     def prove(self, w: Array | None) -> Report:
         u, self._linear, loss = np.zeros_like(self._u), 0.0, 0.0
         for kernel in self._kernels:
             if w is None:
-                self._linear += kernel.deposit(np.empty(0, dtype=bool), u)
+                self._linear += kernel.deposit(_EVERYBODY, u)
             else:
                 lost, linear = kernel.inspect(w, u, self._threads)
                 self._linear, loss = self._linear + linear, loss + lost
@@ -139,10 +157,10 @@ class RowShare:
     def _alpha(self, k: int) -> Array:
         flat = np.empty(self._kernels[k].n_alpha)
         self._kernels[k].get_alpha(flat)
-        return flat
+        return flat.reshape(self.problems[k].alpha_shape)
 
     def keep(self) -> list[Array]:
-        return [self._alpha(k).reshape(problem.alpha_shape) for k, problem in enumerate(self.problems)]
+        return [self._alpha(k) for k in range(len(self._kernels))]
 
     def take(self, alpha: Sequence[Array]) -> None:
         for kernel, part in zip(self._kernels, alpha, strict=True):

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from ..checks import Array
 from ..shares.exchange import Order, Report, Vector
 from ..shares.ground import Ground, padded
+from ..shares.share import Own
 from .constraints import Found, joined
 from .oracle import OfTask
 from .problem import Searched
@@ -38,9 +39,7 @@ def ground_of(problem: OfTask) -> tuple[Ground, Callable[[Array], Array]]:
 class OracleShare:
     """A share of a problem whose constraints are searched.
 
-    A constraint may have any coordinate, so that sigma, the factor on the variance of its own problem, is one number.
-    What examples ask for adds up like noise, to the square root of their number, and sigma is the sum of that over
-    all shares for each of its own. See `RowShare` for the mathematics, `WorkingSet` for what the factor becomes.
+    See `RowShare` for the mathematics, and `WorkingSet` for what s becomes.
 
     Parameters
     ----------
@@ -72,46 +71,50 @@ class OracleShare:
         self._n = 0 if problem is None else problem.n_examples
 
     def measure(self) -> Report:
-        """Tell how much there is of every coordinate, as one number."""
-        return Report(u=Vector.of(np.array([np.sqrt(self._n)])), examples=self._n)
+        """Tell nothing of the coordinates: which of them constraints have is still to be found."""
+        return Report(u=Vector.of(np.zeros(0)), examples=self._n)
 
-    def begin(self, masses: Vector) -> None:
-        """Take note of how much there is in all shares."""
+    def begin(self, shape: Vector) -> None:
+        """Take note of how free shares are in every coordinate."""
         if self.problem is None:
             return
         self._seeker = Seeker(self.problem, *self._settings)
         self._working = self._seeker.working
-        self._sigma = float(masses.dense[0] / np.sqrt(self._n))
-        self._scale = self._sigma
+        self._working.free(shape.dense)
+        self._free, self._freedom = shape.dense, 1.0
         self._u, self._linear = np.zeros(0), 0.0
-        self._before = self._u  # where the last move began
+        self._own = Own()
         self._found: Found | None = None  # what a proof has found, not yet added
         self._widen(0)
 
-    def _widen(self, d: int) -> None:
-        """Make room for d weights, or for as many as have been found."""
-        self._working.grow(d)
+    def _widen(self, n: int) -> None:
+        """Make room for n weights, or for as many as have been found."""
+        self._working.grow(n)
         self.ground = self._working.ground
-        self._u, self._before = (padded(each, self.ground.n_weights) for each in (self._u, self._before))
+        n = self.ground.n_weights
+        self._u, self._variance = padded(self._u, n), self.ground.scaled(padded(self._free, n, 1.0))
+        self._own.widen(n)
 
     def turn(self, order: Order) -> Report:
-        """Search, and optimize what is held, as far as that is safe without knowing what the others do."""
+        """Search, and optimize what is held, by turns."""
         if self.problem is None:
             return Report()
-        report = Report(linear=self._linear, examples=self._n) if order.offer is None else self.prove(order.offer)
-        self._widen(order.u.length)
-        self._scale = order.boldness * self._sigma
-        ahead = self._u + order.momentum * (self._u - self._before)
-        mean = self.ground.free(padded(order.u.dense, self.ground.n_weights) - self._scale * ahead)
-        self._working.lean(mean, self._scale)
+        report = self.prove(order.offer) if order.certify else Report(linear=self._linear, examples=self._n)
+        self._widen(len(order.z))
+        mean = self._own.next(self._wide(order), self._variance, self._u)
+        self._freedom = order.freedom
+        self._working.lean(mean, self._freedom)
         self._work(order.effort, report)
-        after, self._linear = self._working.deposit()
-        self._widen(len(after))
-        move = after - padded(ahead, len(after))
-        report.change, report.rise = Vector.of(after - self._u), self._linear - report.linear
-        report.curvature = self._sigma * float(move @ self.ground.scaled(move))
-        self._before, self._u = self._u, after
+        before = self._u
+        self._u, self._linear = self._working.deposit()
+        self._widen(0)
+        report.change = Vector.of(self._u - padded(before, len(self._u)))
+        report.rise = self._linear - report.linear
         return report
+
+    def _wide(self, order: Order) -> Order:
+        n, pivot = self.ground.n_weights, order.pivot
+        return replace(order, z=padded(order.z, n), pivot=None if pivot is None else padded(pivot, n))
 
     def _work(self, effort: float, report: Report) -> None:
         """Search and optimize by turns; the report tells how."""
@@ -143,7 +146,7 @@ class OracleShare:
             return report
         self._widen(len(w))
         z, cost, calls = padded(w, self.ground.n_weights), self.problem.cost, self._seeker.calls
-        self._working.lean(z - self._scale * self.ground.scaled(self._u), self._scale)  # where its weights are these
+        self._working.lean(z - self._freedom * self._variance * self._u, self._freedom)  # where its weights are these
         seen, parts = self._working.outward(z), []
         for which in self._seeker.everybody:
             found = self._seeker.ask(seen, which, self._working.pledged(which))

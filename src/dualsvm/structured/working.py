@@ -25,13 +25,14 @@ class WorkingSet:
 
     def __init__(self, problem: Searched, prune_after: int, seed: int) -> None:
         self.problem = problem
-        self._scale, self._leaning = 1.0, None
+        self._scale, self._leaning, self._freedom = 1.0, None, None
         self._look_at(problem.n_weights)
         self._kernel = _core.Working(self._spec(), prune_after, seed)
         self._kernel.admit(np.repeat(problem.cost, problem.slacks))
 
     _rotation: Array | None = None
     _leaning: Array | None  # another mean, in the coordinates of the kernel
+    _freedom: Array | None  # another variance, in units of the prior's
 
     def _look_at(self, d: int) -> None:
         """Look at the prior and the bounds of d weights."""
@@ -45,7 +46,10 @@ class WorkingSet:
 
     def _spec(self) -> dict[str, Any]:
         mean = self._mean if self._leaning is None else padded(self._leaning, self._width)
-        rest = {"variance": self._shape.variance, "lower": self._shape.lower, "upper": self._shape.upper}
+        variance = self._shape.variance
+        if self._freedom is not None:
+            variance = self.ground.scaled(padded(self._freedom, self._width, 1.0))
+        rest = {"variance": variance, "lower": self._shape.lower, "upper": self._shape.upper}
         return {"n_weights": self._width, "mean": mean} | rest
 
     @property
@@ -58,6 +62,12 @@ class WorkingSet:
         if d > self._width:
             self._look_at(d)
             self._kernel.grow(self._spec())
+
+    def free(self, freedom: Array) -> None:
+        """Have another variance, in units of the prior's, for each of the first weights; before anything is held."""
+        self.grow(len(freedom))
+        self._freedom = freedom
+        self._kernel.grow(self._spec())
 
     def lean(self, mean: Array, scale: float) -> None:
         """Go on around another mean, in the coordinates of the kernel, and with `scale` times the variance."""
