@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -120,6 +122,18 @@ class TaskProblem(OfTask):
                     losses.append(None)
         return losses
 
+    def squares(self, which: Array) -> Array:
+        """Return the sums of the squares of the joint features of some examples, as many as they have."""
+        found = [np.zeros(0)]
+        for i, x, y in zip(which, *self.examples.read(which), strict=True):
+            with _blaming(int(i)):
+                own = _Oracle(self.task, x, y, f"example {i}", False).own
+            found.append(np.bincount(own.column, own.x**2).astype(np.float64))
+        sums = np.zeros(max(len(each) for each in found))
+        for each in found:
+            sums[: len(each)] += each
+        return sums
+
     @property
     def price(self) -> float | None:
         """What a call costs, as the task says."""
@@ -168,14 +182,21 @@ def bounds_of(task: Any, lower: Any, upper: Any) -> tuple[Any, Any]:
 def _ask(asked: list[tuple[int, Any, Any, bool]], task: Any, w: Array, rescaling: str) -> list[Answer]:
     answers = []
     for i, x, y, new in asked:
-        try:
+        with _blaming(i):
             oracle = _Oracle(task, x, y, f"example {i}", new, hasattr(task, "encode"))
             answers.append(oracle.margin(w) if rescaling == "margin" else oracle.slack(w))
-        except OracleError:
-            raise
-        except Exception as error:
-            raise OracleError(f"the task failed on example {i}: {type(error).__name__}: {error}") from error
     return answers
+
+
+@contextmanager
+def _blaming(i: int) -> Iterator[None]:
+    """Have errors say on which example the task failed."""
+    try:
+        yield
+    except OracleError:
+        raise
+    except Exception as error:
+        raise OracleError(f"the task failed on example {i}: {type(error).__name__}: {error}") from error
 
 
 class _Oracle:

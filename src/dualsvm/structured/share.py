@@ -14,12 +14,11 @@ from ..shares.exchange import Order, Report, Vector
 from ..shares.ground import Ground, padded
 from ..shares.share import Own
 from .constraints import Found, joined
-from .oracle import OfTask
-from .problem import Searched
+from .oracle import OfTask, TaskProblem
 from .seek import Seeker
 from .working import WorkingSet
 
-_SOLVED = 0.1  # of what was lacking when the turn began: less is not worth the oracle
+_SOME = 1000  # examples that tell how much there is of every coordinate
 
 
 def ground_of(problem: OfTask) -> tuple[Ground, Callable[[Array], Array]]:
@@ -43,7 +42,7 @@ class OracleShare:
 
     Parameters
     ----------
-    problem : Searched or None
+    problem : TaskProblem or None
         The problem of its examples; None if there are none.
     sizes : sequence of int
         How many of these examples belong to each piece of the data, in their order.
@@ -59,7 +58,7 @@ class OracleShare:
 
     def __init__(
         self,
-        problem: Searched | None,
+        problem: TaskProblem | None,
         sizes: Sequence[int],
         seed: int,
         n_jobs: int | None = None,
@@ -71,8 +70,16 @@ class OracleShare:
         self._n = 0 if problem is None else problem.n_examples
 
     def measure(self) -> Report:
-        """Tell nothing of the coordinates: which of them constraints have is still to be found."""
-        return Report(u=Vector.of(np.zeros(0)), examples=self._n)
+        """Tell how much there is of every coordinate in the true outputs, as far as some examples can tell."""
+        masses = np.zeros(0)
+        if self.problem is not None and self.problem.prior.covariance is None:
+            some = np.arange(min(self._n, _SOME))
+            if not self.problem.sequential:
+                some = np.sort(np.random.default_rng(self._settings[0]).choice(self._n, len(some), replace=False))
+            squares = padded(self.problem.squares(some), self.problem.n_weights)
+            variance = self.problem.shape(len(squares)).variance
+            masses = self._n / len(some) * (squares if variance is None else variance * squares)
+        return Report(u=Vector.of(masses), examples=self._n)
 
     def begin(self, shape: Vector) -> None:
         """Take note of how free shares are in every coordinate."""
