@@ -24,6 +24,8 @@ _FAIR = 3.0  # times as large one part of the gap may be as the other
 _GENTLE = 0.25  # power of their ratio that s follows
 _STEP = 2.0  # times as large or small s becomes, at most
 _RARE = 0.01  # of a typical coordinate: one that there is less of is as free as that
+_CROSSED = 1e-3  # of the bounds: if they cross by more, that is not rounding
+_DUST = 1e-12  # of the linear part of the dual: so much is always rounding
 
 
 class Course:
@@ -161,6 +163,11 @@ class Course:
         w = padded(w, self.ground.n_weights)
         lower, upper = self.dual, self.ground.distance(w) + loss
         self.lower = max(self.lower, lower)
+        if self.lower - upper > _CROSSED * max(abs(lower), abs(upper)) + _DUST * abs(self.linear):
+            raise ValueError(
+                f"what was found proves that the objective is {self.lower:.6g} at least, but what the examples lose "
+                f"adds up to {upper:.6g} only: a search misses constraints (one that is not exact has to say so)"
+            )
         if upper < self.upper:
             self.upper, self.w = upper, w
         # where rounding makes them cross, it is at least as large as that: the lower bound gives way by as much

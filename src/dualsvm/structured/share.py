@@ -132,14 +132,14 @@ class OracleShare:
             seeker.take(self._found)
             seeker.optimize()
             self._found = None
-        before = seeker.calls
+        before = seeker.calls - report.visited  # those of a proof count, too
         while len(seeker.paying) and seeker.calls < before + effort * self._n:
             which = seeker.choose()
             seeker.explore(which)
             seen[which] = np.where(np.isnan(seen[which]), seeker.gaps[which], seen[which])
             seeker.optimize()
         report.gap = float(np.nanmean(seen)) * self._n if not np.isnan(seen).all() else 0.0
-        report.visited += seeker.calls - before
+        report.visited = seeker.calls - before
         report.awake = self._working.held
 
     def prove(self, w: Array | None) -> Report:
@@ -160,6 +160,7 @@ class OracleShare:
             paid = np.where(cost[which] > 0, cost[which] * np.maximum(found.bound, 0.0), 0.0)
             report.loss += float(paid.sum())
             parts.append(found)
+        self._seeker.begin_pass()
         self._found = joined(parts) if parts else None
         report.gap, report.visited = float(self._seeker.gaps.sum()), self._seeker.calls - calls
         return report
