@@ -21,7 +21,8 @@ from .ground import Ground
 from .share import RELAX
 
 _FAIR = 3.0  # times as large one part of the gap may be as the other
-_GENTLE = 0.25  # power of their ratio that s follows
+_QUICK = 0.25  # power of their ratio that s follows
+_TIRED = 0.7  # ... times this, whenever s turns back: a freedom that never comes to rest may lead round in circles
 _STEP = 2.0  # times as large or small s becomes, at most
 _RARE = 0.01  # of a typical coordinate: one that there is less of is as free as that
 
@@ -49,7 +50,8 @@ class Course:
         self.estimate = np.inf
         self.visited = self.awake = 0
         self._shape = np.ones(ground.n_weights)
-        self._freedom = 1.0
+        self._freedom, self._quick = 1.0, _QUICK
+        self._up: bool | None = None  # whether s was last raised
         self._z, self._v = ground.weights(self.u), self.u
         self._order: Order | None = None  # of the present round
         self._pivot: Array | None = None
@@ -126,7 +128,11 @@ class Course:
         rest = gap - away
         if self.shares == 1 or not (away > 0 and rest > 0) or 1 / _FAIR <= away / rest <= _FAIR:
             return 1.0
-        return float(min(max((away / rest) ** _GENTLE, 1 / _STEP), _STEP))
+        up = away > rest
+        if self._up is not None and up != self._up:
+            self._quick *= _TIRED
+        self._up = up
+        return float(min(max((away / rest) ** self._quick, 1 / _STEP), _STEP))
 
     def prove(self, w: Array, report: Report) -> None:
         """Take note of what weights lose, and of what the dual variables make, as computed anew."""
