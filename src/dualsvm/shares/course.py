@@ -56,6 +56,7 @@ class Course:
         self._order: Order | None = None  # of the present round
         self._pivot: Array | None = None
         self._anew = True
+        self.better = False  # whether the last proof was of the best dual variables
 
     @property
     def gap(self) -> float:
@@ -80,7 +81,7 @@ class Course:
         """Take note of where the shares are, when some of them have just begun."""
         assert report.u is not None
         self.u, self.linear, self._shape = report.u.dense, report.linear, shape
-        self._pivot, self._anew = self.ground.weights(self.u), True
+        self._pivot, self._anew, self.better = self.ground.weights(self.u), True, False
         self._v = self._pivot + self._freedom / self.shares * self._spread(self.u)
         self._z = self._agreed()
 
@@ -89,7 +90,8 @@ class Course:
         if self.shares == 1:  # there is nobody to agree with
             self._z = self.ground.weights(self.u)
             self._pivot, self._anew = 2 * self._z - self.ground.free(self.u), True
-        self._order = Order(self._z, self._freedom, self._pivot, self._anew, effort, certify, self.single)
+        state = self._z, self._freedom, self._pivot, self._anew
+        self._order = Order(*state, effort, self.better, certify, self.single)
         self._pivot, self._anew = None, False
         return self._order
 
@@ -143,6 +145,7 @@ class Course:
     def _bound(self, w: Array, loss: float) -> float:
         """Take note of the bounds that u, the linear part and the losses at w prove; return the gap between them."""
         lower, upper = self.dual, self.ground.distance(w) + loss
+        self.better = lower >= self.lower
         self.lower = max(self.lower, lower)
         if upper < self.upper:
             self.upper, self.w = upper, w

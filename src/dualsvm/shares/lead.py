@@ -178,4 +178,5 @@ class Lead:
                 status = "interrupted"
         if self.left and (status != "interrupted" or not self.certified):
             self.prove()
+        self._ask("settle", [(course.better,) for course in self.courses])
         return status if self.left else "converged"
