@@ -25,7 +25,7 @@ from ..checks import Array
 from ..problem import Problem
 from ..state import Layout
 from .exchange import Order, Report, Vector
-from .ground import Ground
+from .ground import Ground, padded
 
 RELAX = 1.6  # 1 is the plain method, 2 the most
 _PASSES = 100  # in a round, at most
@@ -64,6 +64,11 @@ class Own:
         self._v: Array | None = None
         self._z: Array | None = None
         self._freedom = 1.0
+
+    def widen(self, n: int) -> None:
+        """Make room for n weights; those that are new begin at 0."""
+        if self._v is not None and self._z is not None:
+            self._v, self._z = padded(self._v, n), padded(self._z, n)
 
     def next(self, order: Order, variance: Array, u: Array) -> Array:
         """Return the mean of the share's own problem; `variance` and `u`: its S, and what its dual variables make."""
