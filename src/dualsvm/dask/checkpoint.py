@@ -40,12 +40,14 @@ class Checkpoint:
             store.clear(path)
         self._last = time.monotonic()
 
-    def begin(self, lead: Lead, about: dict[str, str], start: dict[Any, Kept] | None) -> None:
+    def begin(
+        self, lead: Lead, about: dict[str, str], start: dict[Any, Kept] | None, weights: list[Array] | None
+    ) -> None:
         """Have a lead begin: with what a checkpoint holds, with what a last fit has left, or with nothing."""
         self._lead, self._about = lead, about
         lead.keep = self._after
         if self.resume is None:
-            lead.begin(start)
+            lead.begin(start, None if start is None else weights)
             return
         meta, arrays = store.read(self.resume, "a checkpoint", {FORMAT: lambda meta, arrays: (meta, arrays)})
         name = os.fspath(self.resume)

@@ -230,7 +230,9 @@ class DaskStructuredSVM(OnCluster, StructuredSVM, local=StructuredSVM):
         cluster = Cluster(client, [pieces[k] for k in some], sizes, Make(model, as_seed(self.random_state)))
         lead = Lead(cluster, [Course(ground, tol, len(cluster))], lambda weights: outward(weights[0]))
         try:
-            keeper.begin(lead, _about(model), getattr(self, "_kept", None) if self.warm_start else None)
+            start = getattr(self, "_kept", None) if self.warm_start else None
+            same = start and (self.prior is None or self.prior.covariance is None)  # coordinates are weights
+            keeper.begin(lead, _about(model), start, [self.coef_] if same else None)
             status = lead.pursue(as_passes(self.max_iter), printers(self.verbose, tol))
             keeper.write()
             kept = lead.gather("keep") if self.warm_start else None

@@ -57,7 +57,8 @@ class Shared:
         """Return weights that the user sees, a line for every output, as shares have them."""
         layouts = self.layouts
         each = [weights] if len(layouts) < len(weights) else list(weights)
-        return [layout.as_kernel(w) for layout, w in zip(layouts, each, strict=True)]
+        pairs = [(Ground.of(layout), layout.as_kernel(w)) for layout, w in zip(layouts, each, strict=True)]
+        return [ground.confined(w) for ground, w in pairs]
 
     def problems(self, chunk: Chunk) -> list[Problem]:
         """Return the problems that a chunk states, as it was prepared."""
