@@ -21,7 +21,8 @@ from .ground import Ground, padded
 from .share import RELAX
 
 _FAIR = 3.0  # times as large one part of the gap may be as the other
-_GENTLE = 0.25  # power of their ratio that s follows
+_QUICK = 0.25  # power of their ratio that s follows
+_TIRED = 0.7  # ... times this, whenever s turns back: a freedom that never comes to rest may lead round in circles
 _STEP = 2.0  # times as large or small s becomes, at most
 _RARE = 0.01  # of a typical coordinate: one that there is less of is as free as that
 _CROSSED = 1e-3  # of the bounds: if they cross by more, that is not rounding
@@ -51,11 +52,13 @@ class Course:
         self.estimate = np.inf
         self.visited = self.awake = 0
         self._shape = np.ones(ground.n_weights)
-        self._freedom = 1.0
+        self._freedom, self._quick = 1.0, _QUICK
+        self._up: bool | None = None  # whether s was last raised
         self._z, self._v = ground.weights(self.u), self.u
         self._order: Order | None = None  # of the present round
         self._pivot: Array | None = None
         self._anew = True
+        self.better = False  # whether the last proof was of the best dual variables
         self._enough = False  # whether the last weights offered seem good enough, and nobody can prove how good
 
     @property
@@ -86,7 +89,7 @@ class Course:
         """Take note of where the shares are, when some of them have just begun."""
         self._shape = shape
         self._stand(report)
-        self._pivot, self._anew = self.ground.weights(self.u), True
+        self._pivot, self._anew, self.better = self.ground.weights(self.u), True, False
         self._v = self._pivot + self._freedom / self.shares * self._spread(self.u)
         self._z = self._agreed()
 
@@ -95,7 +98,8 @@ class Course:
         if self.shares == 1:  # there is nobody to agree with
             self._z = self.ground.weights(self.u)
             self._pivot, self._anew = 2 * self._z - self.ground.free(self.u), True
-        self._order = Order(self._z, self._freedom, self._pivot, self._anew, effort, certify, self.single)
+        state = self._z, self._freedom, self._pivot, self._anew
+        self._order = Order(*state, effort, self.better, certify, self.single)
         self._pivot, self._anew = None, False
         return self._order
 
@@ -151,7 +155,11 @@ class Course:
         away = self._away()
         if self.shares == 1 or not (away > 0 and rest > 0) or 1 / _FAIR <= away / rest <= _FAIR:
             return 1.0
-        return float(min(max((away / rest) ** _GENTLE, 1 / _STEP), _STEP))
+        up = away > rest
+        if self._up is not None and up != self._up:
+            self._quick *= _TIRED
+        self._up = up
+        return float(min(max((away / rest) ** self._quick, 1 / _STEP), _STEP))
 
     def prove(self, w: Array, report: Report) -> None:
         """Take note of what weights lose, and of what the dual variables make, as computed anew."""
@@ -162,6 +170,7 @@ class Course:
         """Take note of the bounds that u, the linear part and the losses at w prove; return the gap between them."""
         w = padded(w, self.ground.n_weights)
         lower, upper = self.dual, self.ground.distance(w) + loss
+        self.better = lower >= self.lower
         self.lower = max(self.lower, lower)
         if self.lower - upper > _CROSSED * max(abs(lower), abs(upper)) + _DUST * abs(self.linear):
             raise ValueError(

@@ -47,6 +47,9 @@ class Share(Protocol):
     def prove(self, w: Array | None) -> Report:
         """Compute anew what the dual variables make, and, unless there are none, what is lost at some weights."""
 
+    def settle(self, better: bool) -> Report:
+        """Go back to the best dual variables; `better`: those of the last proof are."""
+
     def keep(self) -> list[Any]:
         """Return the dual variables, for every piece of the data."""
 
@@ -105,7 +108,9 @@ class RowShare:
         self._kernels: list[_core.State] = []
         self._examples = sum(problem.n_examples for problem in problems)
         self._u, self._linear = np.zeros(self.ground.n_weights), 0.0
-        self._own: Own = Own()
+        self._own = Own()
+        self._proven: list[Array] | None = None  # dual variables, when last there was a proof
+        self._best: list[Array] | None = None
 
     def measure(self) -> Report:
         stiffness, width = 0.0, self._rows[0].width
@@ -128,6 +133,10 @@ class RowShare:
 
     def turn(self, order: Order) -> Report:
         report, first = Report(linear=self._linear, examples=self._examples), self._kernels[0]
+        if order.anew:
+            self._proven = self._best = None
+        if order.better:
+            self._best = self._proven
         if order.certify:
             report = self.prove(order.offer)
         mean = self._own.next(order, self._variance, self._u)
@@ -152,7 +161,15 @@ class RowShare:
                 lost, linear = kernel.inspect(w, u, self._threads)
                 self._linear, loss = self._linear + linear, loss + lost
         self._u = u
+        if w is not None:
+            self._proven = self.keep()
         return Report(u=Vector.of(u), linear=self._linear, loss=loss, examples=self._examples)
+
+    def settle(self, better: bool) -> Report:
+        best = self._proven if better else self._best
+        if best is not None:
+            self.take(best)
+        return self.prove(None)
 
     def _alpha(self, k: int) -> Array:
         flat = np.empty(self._kernels[k].n_alpha)

@@ -165,6 +165,10 @@ class OracleShare:
         report.gap, report.visited = float(self._seeker.gaps.sum()), self._seeker.calls - calls
         return report
 
+    def settle(self, better: bool) -> Report:
+        """Stay with the present dual variables: to remember all that was held would take too much."""
+        return self.prove(None)
+
     def keep(self) -> list[dict[str, Array]]:
         """Return what is held, for every piece of the data, as plain arrays."""
         if self.problem is None:
