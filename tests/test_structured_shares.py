@@ -5,6 +5,7 @@ import pytest
 
 from dualsvm import Prior, StructuredSVM
 from dualsvm.shares import Course, Host, Lead, Order, Together
+from dualsvm.structured.constraints import OracleError
 from dualsvm.structured.examples import Examples, Stream
 from dualsvm.structured.oracle import OfTask, TaskProblem
 from dualsvm.structured.share import OracleShare, ground_of
@@ -208,6 +209,23 @@ def test_a_search_that_misses_constraints_is_found_out():
     X, Y = signs_data()
     with pytest.raises(ValueError, match="a search misses constraints"):
         pursued(lead_of(Missing(), X, Y, [15]))
+
+
+class Failing(Signs):
+    def loss_augmented_inference(self, x, y, w):
+        if x[0][0] == 7.0:
+            raise RuntimeError("too hot")
+        return super().loss_augmented_inference(x, y, w)
+
+
+def test_errors_name_the_piece():
+    X, Y = signs_data()
+    X[7][0][0] = 7.0
+    problem = TaskProblem(Failing(), Examples(X, Y), "margin", C, None, None, None)
+    share = OracleShare(problem, [5, 0, 20, 5], 0, names=["a", "b", "c", "d"])
+    share.begin(share.measure().u)
+    with pytest.raises(OracleError, match="the task failed on example 2 of c: RuntimeError: too hot"):
+        share.prove(np.zeros(4))
 
 
 class Guessing(Signs):

@@ -54,6 +54,8 @@ class OracleShare:
         Memory for constraints, in megabytes.
     prune_after : int, default 50
         A constraint that has been without a dual variable for so many visits is dropped.
+    names : sequence of str, default ()
+        What errors call these pieces.
     """
 
     def __init__(
@@ -64,10 +66,18 @@ class OracleShare:
         n_jobs: int | None = None,
         cache_mb: float = 1024.0,
         prune_after: int = 50,
+        names: Sequence[str] = (),
     ) -> None:
         self.problem, self.sizes = problem, sizes
+        self._starts, self._names = np.cumsum([0, *sizes]), names
+        if problem is not None and names:
+            problem.name_of = self._name_of
         self._settings = seed, n_jobs, cache_mb, prune_after
         self._n = 0 if problem is None else problem.n_examples
+
+    def _name_of(self, i: int) -> str:
+        piece = int(np.searchsorted(self._starts, i, side="right")) - 1
+        return f"example {i - self._starts[piece]} of {self._names[piece]}"
 
     def measure(self) -> Report:
         """Tell how much there is of every coordinate in the true outputs, as far as some examples can tell."""
