@@ -25,6 +25,8 @@ from .cluster import Cluster
 from .data import as_client, bag_pieces, check_picklable, held
 from .load import PairList, Piece, load_pairs
 
+_EFFORT = 0.5  # calls of the oracle in a round, for every example
+
 
 class _Told(NamedTuple):
     """What a piece tells: its number of examples, whether any of them counts, and what the task learns from it."""
@@ -58,6 +60,8 @@ class PairHost(Host):
         Whose parameters hold.
     pieces : sequence of tuple
         Keys of the pieces, and their pairs.
+    names : sequence of str
+        What messages call them.
     seed : int
         Of the order in which examples are visited.
     threads : int
@@ -65,7 +69,13 @@ class PairHost(Host):
     """
 
     def __init__(
-        self, number: int, model: StructuredSVM, pieces: Sequence[tuple[Hashable, PairList]], seed: int, threads: int
+        self,
+        number: int,
+        model: StructuredSVM,
+        pieces: Sequence[tuple[Hashable, PairList]],
+        names: Sequence[str],
+        seed: int,
+        threads: int,
     ) -> None:
         pairs = [pair for _, some in pieces for pair in some]
         examples = Examples([x for x, _ in pairs], [y for _, y in pairs])
@@ -75,7 +85,8 @@ class PairHost(Host):
         rest = model.prior, model.lower, model.upper
         self._problem = TaskProblem(model.task, examples, model.rescaling, costs(model, examples), *rest)
         self._sizes = [len(some) for _, some in pieces]
-        share = OracleShare(self._problem, self._sizes, seed + number, threads, model.cache_mb, model.prune_after)
+        search = threads, model.cache_mb, model.prune_after
+        share = OracleShare(self._problem, self._sizes, seed + number, *search, names)
         super().__init__(number, [key for key, _ in pieces], [share])
 
     def _answer(self, verb: str, messages: Sequence[Any]) -> Answer:
@@ -119,8 +130,9 @@ class Make:
     def __call__(self, number: int, pieces: Sequence[Piece], blocks: Sequence[Any], threads: int) -> PairHost:
         """Return a host of some pieces."""
         loaded = [((p.number, 0), load_pairs(p, *some)) for p, some in zip(pieces, blocks, strict=True)]
-        n_jobs = self.model.n_jobs
-        return PairHost(number, self.model, loaded, self.seed, threads if n_jobs is None else as_threads(n_jobs))
+        names = [piece.name for piece in pieces]
+        threads = threads if self.model.n_jobs is None else as_threads(self.model.n_jobs)
+        return PairHost(number, self.model, loaded, names, self.seed, threads)
 
 
 class DaskStructuredSVM(OnCluster, StructuredSVM, local=StructuredSVM):
@@ -228,7 +240,7 @@ class DaskStructuredSVM(OnCluster, StructuredSVM, local=StructuredSVM):
         ground, outward = ground_of(OfTask(model.task, 1, C, model.prior, model.lower, model.upper, None))
         sizes = [told[k].n for k in some]
         cluster = Cluster(client, [pieces[k] for k in some], sizes, Make(model, as_seed(self.random_state)))
-        lead = Lead(cluster, [Course(ground, tol, len(cluster))], lambda weights: outward(weights[0]))
+        lead = Lead(cluster, [Course(ground, tol, len(cluster))], lambda weights: outward(weights[0]), _EFFORT)
         try:
             start = getattr(self, "_kept", None) if self.warm_start else None
             same = start and (self.prior is None or self.prior.covariance is None)  # coordinates are weights

@@ -85,6 +85,11 @@ class Course:
         """Return the present weights."""
         return Order(self._z, single=self.single).offer
 
+    def begin(self, stiffness: float) -> None:
+        """Take note of the mean of C x' S x over the examples: with s times the variance, shares do well at 1."""
+        if self.shares > 1:
+            self._freedom = 1 / max(1.0, stiffness)
+
     def begin_anew(self, report: Report, shape: Array) -> None:
         """Take note of where the shares are, when some of them have just begun."""
         self._shape = shape

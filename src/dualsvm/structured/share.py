@@ -81,7 +81,7 @@ class OracleShare:
 
     def measure(self) -> Report:
         """Tell how much there is of every coordinate in the true outputs, as far as some examples can tell."""
-        masses = np.zeros(0)
+        masses, stiffness = np.zeros(0), 0.0
         if self.problem is not None and self.problem.prior.covariance is None:
             some = np.arange(min(self._n, _SOME))
             if not self.problem.sequential:
@@ -89,7 +89,8 @@ class OracleShare:
             squares = padded(self.problem.squares(some), self.problem.n_weights)
             variance = self.problem.shape(len(squares)).variance
             masses = self._n / len(some) * (squares if variance is None else variance * squares)
-        return Report(u=Vector.of(masses), examples=self._n)
+            stiffness = float(self.problem.cost.mean() * masses.sum())
+        return Report(u=Vector.of(masses), linear=stiffness, examples=self._n)
 
     def begin(self, shape: Vector) -> None:
         """Take note of how free shares are in every coordinate."""
