@@ -191,7 +191,8 @@ class DaskSVMClassifier(DaskLinear, SVMClassifier, local=SVMClassifier):
     Examples
     --------
     >>> import dask.array as da
-    >>>     >>> from sklearn.datasets import load_iris
+    >>> from distributed import Client
+    >>> from sklearn.datasets import load_iris
     >>> from dualsvm.dask import DaskSVMClassifier
     >>> X, y = load_iris(return_X_y=True)
     >>> with Client(n_workers=1, processes=False, dashboard_address=":0") as client:
@@ -306,7 +307,8 @@ class DaskSVMRegressor(DaskLinear, SVMRegressor, local=SVMRegressor):
     Examples
     --------
     >>> import dask.array as da
-    >>>     >>> from dualsvm.dask import DaskSVMRegressor
+    >>> from distributed import Client
+    >>> from dualsvm.dask import DaskSVMRegressor
     >>> X = da.random.default_rng(0).normal(size=(200, 3), chunks=(50, 3))
     >>> with Client(n_workers=1, processes=False, dashboard_address=":0") as client:
     ...     model = DaskSVMRegressor(epsilon=0.1, random_state=0).fit(X, X[:, 0] - 2 * X[:, 1])
@@ -388,7 +390,8 @@ class DaskSVMRanker(DaskLinear, SVMRanker, local=SVMRanker):
     --------
     >>> import dask.array as da
     >>> import numpy as np
-    >>>     >>> from dualsvm.dask import DaskSVMRanker
+    >>> from distributed import Client
+    >>> from dualsvm.dask import DaskSVMRanker
     >>> X = da.random.default_rng(0).normal(size=(200, 3), chunks=(50, 3))
     >>> qid = da.from_array(np.repeat(np.arange(20), 10), chunks=50)
     >>> with Client(n_workers=1, processes=False, dashboard_address=":0") as client:
