@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -65,6 +65,8 @@ class Order:
         Whether all begin anew, with nothing but their dual variables.
     effort : float
         Visits of each example, on average, at most.
+    better : bool
+        Whether the last proof was of the best dual variables so far, which are then to be remembered.
     certify : bool
         Whether to tell the losses at z, along with the dual variables as they were before the round.
     single : bool
@@ -76,6 +78,7 @@ class Order:
     pivot: Array | None = None
     anew: bool = False
     effort: float = 1.0
+    better: bool = False
     certify: bool = False
     single: bool = False
 
@@ -167,3 +170,18 @@ class Answer:
             max(self.busy, other.busy),
             self.nbytes + other.nbytes,
         )
+
+
+class Kept(NamedTuple):
+    """The dual variables of a piece of the data, for a file.
+
+    Attributes
+    ----------
+    print : tuple of int
+        Tells the piece from others, most likely.
+    arrays : dict of arrays
+        What there is to keep; empty where the piece states nothing.
+    """
+
+    print: tuple[int, int]
+    arrays: dict[str, Array]

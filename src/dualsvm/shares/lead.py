@@ -20,6 +20,8 @@ _EFFORT = 0.4  # visits of an example in a round, times its stiffness: how slow 
 _MOST = 20.0  # ... at most
 _PATIENCE = 5.0  # times as much where hosts would else mostly wait for one another
 _PROOF = 2.0  # visits of every example, for one more that proves something
+_LONG = 100  # rounds in which the gap has to become less, by this part
+_LITTLE = 0.01
 _ATTEMPTS = 1000  # to begin anew with all hosts, in a row
 
 
@@ -50,7 +52,7 @@ class Lead:
     @property
     def left(self) -> list[Course]:
         """Problems that are not done yet."""
-        return [course for course in self.courses if not course.converged]
+        return [course for course in self.courses if not course.done]
 
     @property
     def lower(self) -> float:
@@ -133,7 +135,7 @@ class Lead:
         """Have every share of the problems that are not done take a turn."""
         certify = self._cheap or self._since >= _PROOF
         self._since = self._effort + (0.0 if certify else self._since)
-        orders = [None if course.converged else (course.order(self._effort, certify),) for course in self.courses]
+        orders = [None if course.done else (course.order(self._effort, certify),) for course in self.courses]
         reports = self._ask("turn", orders)
         self.rounds += 1
         if reports is not None:
@@ -146,6 +148,13 @@ class Lead:
         visited, awake = sum(course.visited for course in self.courses), sum(course.awake for course in self.courses)
         estimate, seconds = max(course.estimate for course in self.courses), time.perf_counter() - self.began
         self.history.append(Record(self.rounds, visited, awake, self.lower, self.upper, estimate, seconds))
+
+    @property
+    def _stalled(self) -> bool:
+        """Whether the gap has not become less for long: rounding, or a search that bounds too much, lets it not."""
+        if len(self.history) <= _LONG or not np.isfinite(then := self.history[-1 - _LONG].gap):
+            return False
+        return self.record.gap > (1 - _LITTLE) * then
 
     def prove(self) -> None:
         """Prove how good the present weights are."""
@@ -172,10 +181,15 @@ class Lead:
                     self.round()
                     if any([watcher.tell(self) for watcher in watchers]):
                         status = "stopped"
+                    elif self._stalled:
+                        status = "stalled"
                     if self.keep is not None:
                         self.keep()
             except KeyboardInterrupt:
                 status = "interrupted"
         if self.left and (status != "interrupted" or not self.certified):
             self.prove()
-        return status if self.left else "converged"
+        self._ask("settle", [(course.better,) for course in self.courses])
+        if self.left:
+            return status
+        return "converged" if all(course.converged for course in self.courses) else "uncertified"
