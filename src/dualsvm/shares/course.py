@@ -100,9 +100,6 @@ class Course:
 
     def order(self, effort: float, certify: bool) -> Order:
         """Return what to ask for in the next round; `certify`: whether to prove how good the present weights are."""
-        if self.shares == 1:  # there is nobody to agree with
-            self._z = self.ground.weights(self.u)
-            self._pivot, self._anew = 2 * self._z - self.ground.free(self.u), True
         state = self._z, self._freedom, self._pivot, self._anew
         self._order = Order(*state, effort, self.better, certify, self.single)
         self._pivot, self._anew = None, False
@@ -158,7 +155,7 @@ class Course:
     def _balance(self, rest: float) -> float:
         """Return by how much s is to change, given what the examples lack at the weights that were offered."""
         away = self._away()
-        if self.shares == 1 or not (away > 0 and rest > 0) or 1 / _FAIR <= away / rest <= _FAIR:
+        if not (away > 0 and rest > 0) or 1 / _FAIR <= away / rest <= _FAIR:
             return 1.0
         up = away > rest
         if self._up is not None and up != self._up:
