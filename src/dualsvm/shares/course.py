@@ -47,6 +47,7 @@ class Course:
         self.u, self.linear = np.zeros(ground.n_weights), 0.0
         self.lower, self.upper = ground.conjugate(self.u), np.inf
         self.w: Array | None = None  # those of the upper bound
+        self._kept = -np.inf  # the lower bound of dual variables that the shares still have
         self.estimate = np.inf
         self.visited = self.awake = 0
         self._shape = np.ones(ground.n_weights)
@@ -66,8 +67,9 @@ class Course:
 
     @property
     def converged(self) -> bool:
-        """Whether the gap is within the tolerance."""
-        return bool(self.gap <= self.tol)
+        """Whether the gap is within the tolerance, with dual variables that have not been lost."""
+        known = np.isfinite(self._kept) and np.isfinite(self.upper)
+        return bool(known and relative_gap(self._kept, self.upper) <= self.tol)
 
     @property
     def done(self) -> bool:
@@ -88,6 +90,7 @@ class Course:
         self._shape = shape
         self._stand(report)
         self._pivot, self._anew, self.better = self.ground.weights(self.u), True, False
+        self._kept, self._enough = -np.inf, False
         self._v = self._pivot + self._freedom / self.shares * self._spread(self.u)
         self._z = self._agreed()
 
@@ -168,12 +171,13 @@ class Course:
         """Take note of the bounds that u, the linear part and the losses at w prove; return the gap between them."""
         w = padded(w, self.ground.n_weights)
         lower, upper = self.dual, self.ground.distance(w) + loss
-        self.better = lower >= self.lower
-        self.lower = max(self.lower, lower)
+        self.better = lower >= self._kept
+        self.lower, self._kept = max(self.lower, lower), max(self._kept, lower)
         if upper < self.upper:
             self.upper, self.w = upper, w
         # where rounding makes them cross, it is at least as large as that: the lower bound gives way by as much
         self.lower = min(self.lower, 2 * self.upper - self.lower)
+        self._kept = min(self._kept, self.lower)
         return upper - lower
 
 
