@@ -48,6 +48,7 @@ class Lead:
         self._effort = self._least = 1.0
         self._cheap = False  # whether proofs cost little beside all the waiting
         self._since = 0.0  # visits since the last proof
+        self._calm = 0  # records before the last loss: what is lost has to be found again before bounds move
         self._limit = 0  # rounds up to which to go on, where dual variables are lost when all was done
 
     @property
@@ -108,6 +109,7 @@ class Lead:
 
     def _join(self, alpha: dict[Any, Any] | None = None) -> None:
         """See that all hosts have begun, and learn where they are."""
+        self._calm = len(self.history)
         for _ in range(_ATTEMPTS):
             begun = self.hosts.ask("begin", [(Vector.of(shape),) for shape in self._shapes])
             self.restarts += len(begun.fresh)
@@ -155,7 +157,7 @@ class Lead:
     @property
     def _stalled(self) -> bool:
         """Whether the gap has not become less for long: rounding, or a search that bounds too much, lets it not."""
-        if len(self.history) <= _LONG or not np.isfinite(then := self.history[-1 - _LONG].gap):
+        if len(self.history) - self._calm <= _LONG or not np.isfinite(then := self.history[-1 - _LONG].gap):
             return False
         return self.record.gap > (1 - _LITTLE) * then
 
