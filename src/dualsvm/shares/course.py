@@ -21,8 +21,9 @@ from .ground import Ground, padded
 from .share import RELAX
 
 _FAIR = 3.0  # times as large one part of the gap may be as the other
-_QUICK = 0.25  # power of their ratio that s follows
+_QUICK = 0.25  # power of their ratio that s follows, at most
 _TIRED = 0.7  # ... times this, whenever s turns back: a freedom that never comes to rest may lead round in circles
+_AWAKE = 1.3  # ... and times this when it goes on in its direction
 _STEP = 2.0  # times as large or small s becomes, at most
 _RARE = 0.01  # of a typical coordinate: one that there is less of is as free as that
 _CROSSED = 1e-3  # of the bounds: if they cross by more, that is not rounding
@@ -49,6 +50,7 @@ class Course:
         self.u, self.linear = np.zeros(ground.n_weights), 0.0
         self.lower, self.upper = ground.conjugate(self.u), np.inf
         self.w: Array | None = None  # those of the upper bound
+        self._kept = -np.inf  # the lower bound of dual variables that the shares still have
         self.estimate = np.inf
         self.visited = self.awake = 0
         self._shape = np.ones(ground.n_weights)
@@ -68,8 +70,9 @@ class Course:
 
     @property
     def converged(self) -> bool:
-        """Whether the gap is within the tolerance."""
-        return bool(self.gap <= self.tol)
+        """Whether the gap is within the tolerance, with dual variables that have not been lost."""
+        known = np.isfinite(self._kept) and np.isfinite(self.upper)
+        return bool(known and relative_gap(self._kept, self.upper) <= self.tol)
 
     @property
     def done(self) -> bool:
@@ -85,16 +88,19 @@ class Course:
         """Return the present weights."""
         return Order(self._z, single=self.single).offer
 
-    def begin(self, stiffness: float) -> None:
-        """Take note of the mean of C x' S x over the examples: with s times the variance, shares do well at 1."""
+    def begin(self, stiffness: float, w: Array | None = None) -> None:
+        """Take note of the mean of C x' S x over the examples, and maybe of weights to begin with."""
         if self.shares > 1:
-            self._freedom = 1 / max(1.0, stiffness)
+            self._freedom = 1 / max(1.0, stiffness)  # passes over problems with s times the variance then do well
+        if w is not None:
+            self._z = w
 
     def begin_anew(self, report: Report, shape: Array) -> None:
         """Take note of where the shares are, when some of them have just begun."""
         self._shape = shape
         self._stand(report)
-        self._pivot, self._anew, self.better = self.ground.weights(self.u), True, False
+        self._pivot, self._anew, self.better = self._z, True, False
+        self._kept, self._enough = -np.inf, False
         self._v = self._pivot + self._freedom / self.shares * self._spread(self.u)
         self._z = self._agreed()
 
@@ -158,8 +164,8 @@ class Course:
         if not (away > 0 and rest > 0) or 1 / _FAIR <= away / rest <= _FAIR:
             return 1.0
         up = away > rest
-        if self._up is not None and up != self._up:
-            self._quick *= _TIRED
+        if self._up is not None:
+            self._quick = min(_QUICK, self._quick * (_AWAKE if up == self._up else _TIRED))
         self._up = up
         return float(min(max((away / rest) ** self._quick, 1 / _STEP), _STEP))
 
@@ -172,8 +178,8 @@ class Course:
         """Take note of the bounds that u, the linear part and the losses at w prove; return the gap between them."""
         w = padded(w, self.ground.n_weights)
         lower, upper = self.dual, self.ground.distance(w) + loss
-        self.better = lower >= self.lower
-        self.lower = max(self.lower, lower)
+        self.better = lower >= self._kept
+        self.lower, self._kept = max(self.lower, lower), max(self._kept, lower)
         if self.lower - upper > _CROSSED * max(abs(lower), abs(upper)) + _DUST * abs(self.linear):
             raise ValueError(
                 f"what was found proves that the objective is {self.lower:.6g} at least, but what the examples lose "
@@ -183,6 +189,7 @@ class Course:
             self.upper, self.w = upper, w
         # where rounding makes them cross, it is at least as large as that: the lower bound gives way by as much
         self.lower = min(self.lower, 2 * self.upper - self.lower)
+        self._kept = min(self._kept, self.lower)
         return upper - lower
 
 
