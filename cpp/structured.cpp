@@ -181,6 +181,21 @@ void bind_structured(nb::module_& m) {
                  nb::gil_scoped_release release;
                  return self.rebuild();
              })
+        .def("deposit",
+             [](Working& self) {
+                 std::vector<double> u(std::size_t(self.n_weights()));
+                 double linear = 0;
+                 {
+                     nb::gil_scoped_release release;
+                     linear = self.deposit(u);
+                 }
+                 return nb::make_tuple(array_of(std::move(u)), linear);
+             })
+        .def("scale",
+             [](Working& self, double factor) {
+                 expect(factor > 0, "a factor that is not positive");
+                 self.scale(factor);
+             })
         .def("look",
              [](Working& self) {
                  nb::gil_scoped_release release;

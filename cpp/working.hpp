@@ -187,14 +187,31 @@ public:
         for (const Held& block : blocks_) *out++ = block.gap;
     }
 
+    /// u += sum_ij alpha_ij x_ij; returns sum_ij alpha_ij l_ij.
+    double deposit(std::vector<double>& u) {
+        double linear = 0;
+        for (const Held& block : blocks_) linear += block.deposit(u, scratch_);
+        return linear;
+    }
+
     /// Computes v and w from the dual variables, and returns the dual: a lower bound on the optimum.
     double rebuild() {
         std::vector<double> u(v_.size());
-        double linear = 0;
-        for (const Held& block : blocks_) linear += block.deposit(u, scratch_);
+        const double linear = deposit(u);
         v_ = regulariser_.scaled(std::move(u));
         place();
         return linear + regulariser_.conjugate(v_);
+    }
+
+    /// Multiplies all C_i and dual variables by a factor; `rebuild` has to follow. For that, the dual is what it is with
+    /// a variance of factor S, times the factor: no Gram matrix has to change.
+    void scale(double factor) {
+        for (Held& block : blocks_) {
+            block.cost *= factor;
+            block.gap *= factor;
+            for (Held::Constraint& one : block.all) one.alpha *= factor, one.before *= factor;
+        }
+        mean_gap_ *= factor;
     }
 
     /// Comes down to a number of bytes: drops constraints without a dual variable, then merges those of an example

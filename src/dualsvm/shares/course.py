@@ -17,7 +17,7 @@ import numpy as np
 from ..checks import Array
 from ..solution import relative_gap
 from .exchange import Order, Report
-from .ground import Ground
+from .ground import Ground, padded
 from .share import RELAX
 
 _FAIR = 3.0  # times as large one part of the gap may be as the other
@@ -56,6 +56,8 @@ class Course:
         self._order: Order | None = None  # of the present round
         self._pivot: Array | None = None
         self._anew = True
+        self.better = False  # whether the last proof was of the best dual variables
+        self._enough = False  # whether the last weights offered seem good enough, and nobody can prove how good
 
     @property
     def gap(self) -> float:
@@ -68,6 +70,11 @@ class Course:
         return bool(self.gap <= self.tol)
 
     @property
+    def done(self) -> bool:
+        """Whether the gap is within the tolerance, or seems to be where nobody can prove it."""
+        return self.converged or self._enough
+
+    @property
     def dual(self) -> float:
         """The dual, as far as it is known."""
         return self.linear + self.ground.conjugate(self.u)
@@ -78,9 +85,9 @@ class Course:
 
     def begin_anew(self, report: Report, shape: Array) -> None:
         """Take note of where the shares are, when some of them have just begun."""
-        assert report.u is not None
-        self.u, self.linear, self._shape = report.u.dense, report.linear, shape
-        self._pivot, self._anew = self.ground.weights(self.u), True
+        self._shape = shape
+        self._stand(report)
+        self._pivot, self._anew, self.better = self.ground.weights(self.u), True, False
         self._v = self._pivot + self._freedom / self.shares * self._spread(self.u)
         self._z = self._agreed()
 
@@ -89,22 +96,25 @@ class Course:
         if self.shares == 1:  # there is nobody to agree with
             self._z = self.ground.weights(self.u)
             self._pivot, self._anew = 2 * self._z - self.ground.free(self.u), True
-        self._order = Order(self._z, self._freedom, self._pivot, self._anew, effort, certify, self.single)
+        state = self._z, self._freedom, self._pivot, self._anew
+        self._order = Order(*state, effort, self.better, certify, self.single)
         self._pivot, self._anew = None, False
         return self._order
 
     def take(self, report: Report) -> None:
         """Take note of what a round has brought."""
         assert self._order is not None
-        if report.u is not None:  # computed anew
-            self.u = report.u.dense
-        self.linear, factor = report.linear, 1.0
+        self._stand(report)
+        factor, unproven = 1.0, self._order.certify and bool(np.isnan(report.loss))
         if self._order.certify:
-            factor = self._balance(self._bound(self._order.offer, report.loss))
+            gap = self._bound(self._order.offer, report.loss)
+            factor = self._balance(report.gap if unproven else gap - self._away())
         if report.change is not None:
-            self.u, self.linear = self.u + report.change.dense, self.linear + report.rise
+            self.u = self.u + padded(report.change.dense, len(self.u))
+            self.linear += report.rise
         self.visited, self.awake = report.visited, report.awake
         self.estimate = report.gap / max(abs(self.dual + report.gap), np.finfo(float).tiny)
+        self._enough = unproven and self.estimate <= self.tol
         mean = self._freedom / self.shares * self._spread(self.u)
         self._v = self._v + RELAX * (self._z - self._v + mean)
         self._z = self._agreed()
@@ -112,6 +122,18 @@ class Course:
             self._pivot, self._freedom = self._z, factor * self._freedom
             self._v = self._pivot + factor * (self._v - self._pivot)
             self._z = self._agreed()
+
+    def _stand(self, report: Report) -> None:
+        """Take note of where the shares were, and of weights that have come up."""
+        told = [vector.length for vector in (report.u, report.change) if vector is not None]
+        self.ground = self.ground.wide(max(told, default=0))
+        n = self.ground.n_weights
+        u = self.u if report.u is None else report.u.dense  # computed anew
+        self.u, self._v, self._z, self._shape = (
+            padded(each, n, rest) for each, rest in ((u, 0.0), (self._v, 0.0), (self._z, 0.0), (self._shape, 1.0))
+        )
+        self.w = None if self.w is None else padded(self.w, n)
+        self.linear = report.linear
 
     def _spread(self, u: Array) -> Array:
         return self._shape * self.ground.scaled(u)
@@ -122,10 +144,13 @@ class Course:
         mean = 0.0 if self.ground.mean is None else s * self.ground.mean
         return self.ground.confined((mean + self.shares * self._v) / (s + self.shares))
 
-    def _balance(self, gap: float) -> float:
-        """Return by how much s is to change, given the gap at the weights that the shares are to agree on."""
-        away = self.ground.apart(self._z, self.u)
-        rest = gap - away
+    def _away(self) -> float:
+        """Return what the weights that the shares are to agree on, and u, differ by."""
+        return self.ground.apart(self._z, self.u)
+
+    def _balance(self, rest: float) -> float:
+        """Return by how much s is to change, given what the examples lack at the weights that were offered."""
+        away = self._away()
         if self.shares == 1 or not (away > 0 and rest > 0) or 1 / _FAIR <= away / rest <= _FAIR:
             return 1.0
         up = away > rest
@@ -136,13 +161,14 @@ class Course:
 
     def prove(self, w: Array, report: Report) -> None:
         """Take note of what weights lose, and of what the dual variables make, as computed anew."""
-        assert report.u is not None
-        self.u, self.linear = report.u.dense, report.linear
+        self._stand(report)
         self._bound(w, report.loss)
 
     def _bound(self, w: Array, loss: float) -> float:
         """Take note of the bounds that u, the linear part and the losses at w prove; return the gap between them."""
+        w = padded(w, self.ground.n_weights)
         lower, upper = self.dual, self.ground.distance(w) + loss
+        self.better = lower >= self.lower
         self.lower = max(self.lower, lower)
         if upper < self.upper:
             self.upper, self.w = upper, w

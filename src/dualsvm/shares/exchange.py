@@ -65,6 +65,8 @@ class Order:
         Whether all begin anew, with nothing but their dual variables.
     effort : float
         Visits of each example, on average, at most.
+    better : bool
+        Whether the last proof was of the best dual variables so far, which are then to be remembered.
     certify : bool
         Whether to tell the losses at z, along with the dual variables as they were before the round.
     single : bool
@@ -76,6 +78,7 @@ class Order:
     pivot: Array | None = None
     anew: bool = False
     effort: float = 1.0
+    better: bool = False
     certify: bool = False
     single: bool = False
 

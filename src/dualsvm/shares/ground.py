@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,10 @@ from ..state import Layout
 
 @dataclass(frozen=True)
 class Ground:
-    """Prior and bounds of the weights, a vector each or None, in the coordinates in which shares work."""
+    """Prior and bounds of the weights, a vector each or None, in the coordinates in which shares work.
+
+    Where weights may still come up, `grown` makes that of more weights; all begin at 0.
+    """
 
     n_weights: int
     mean: Array | None = None
@@ -22,11 +26,20 @@ class Ground:
     lower: Array | None = None
     upper: Array | None = None
     covariance: None = None  # it is in the coordinates
+    grown: Callable[[int], Ground] | None = None
 
     @classmethod
     def of(cls, layout: Layout) -> Ground:
         """Return that of problems in the layout of the kernel."""
         return cls(layout.n_weights, layout.mean, layout.variance, *layout.box)
+
+    def wide(self, n: int) -> Ground:
+        """Return that of n weights at least."""
+        if n <= self.n_weights:
+            return self
+        if self.grown is None:
+            raise ValueError(f"there are {self.n_weights} weights, but a share of the data speaks of {n}")
+        return self.grown(n)
 
     def scaled(self, u: Array) -> Array:
         """Return S u."""
@@ -57,6 +70,11 @@ class Ground:
     def distance(self, w: Array) -> float:
         """Return what weights pay to the prior."""
         return distance(_as_problem(self), w)
+
+
+def padded(vector: Array, n: int, rest: float = 0.0) -> Array:
+    """Return a vector with zeros, or other numbers, behind it, if it is shorter than n."""
+    return vector if len(vector) >= n else np.concatenate([vector, np.full(n - len(vector), rest)])
 
 
 def _as_problem(ground: Ground) -> Any:

@@ -50,7 +50,7 @@ class Lead:
     @property
     def left(self) -> list[Course]:
         """Problems that are not done yet."""
-        return [course for course in self.courses if not course.converged]
+        return [course for course in self.courses if not course.done]
 
     @property
     def lower(self) -> float:
@@ -133,7 +133,7 @@ class Lead:
         """Have every share of the problems that are not done take a turn."""
         certify = self._cheap or self._since >= _PROOF
         self._since = self._effort + (0.0 if certify else self._since)
-        orders = [None if course.converged else (course.order(self._effort, certify),) for course in self.courses]
+        orders = [None if course.done else (course.order(self._effort, certify),) for course in self.courses]
         reports = self._ask("turn", orders)
         self.rounds += 1
         if reports is not None:
@@ -178,4 +178,7 @@ class Lead:
                 status = "interrupted"
         if self.left and (status != "interrupted" or not self.certified):
             self.prove()
-        return status if self.left else "converged"
+        self._ask("settle", [(course.better,) for course in self.courses])
+        if self.left:
+            return status
+        return "converged" if all(course.converged for course in self.courses) else "uncertified"

@@ -25,7 +25,7 @@ from ..checks import Array
 from ..problem import Problem
 from ..state import Layout
 from .exchange import Order, Report, Vector
-from .ground import Ground
+from .ground import Ground, padded
 
 RELAX = 1.6  # 1 is the plain method, 2 the most
 _PASSES = 100  # in a round, at most
@@ -47,6 +47,9 @@ class Share(Protocol):
     def prove(self, w: Array | None) -> Report:
         """Compute anew what the dual variables make, and, unless there are none, what is lost at some weights."""
 
+    def settle(self, better: bool) -> Report:
+        """Go back to the best dual variables; `better`: those of the last proof are."""
+
     def keep(self) -> list[Any]:
         """Return the dual variables, for every piece of the data."""
 
@@ -61,6 +64,11 @@ class Own:
         self._v: Array | None = None
         self._z: Array | None = None
         self._freedom = 1.0
+
+    def widen(self, n: int) -> None:
+        """Make room for n weights; those that are new begin at 0."""
+        if self._v is not None and self._z is not None:
+            self._v, self._z = padded(self._v, n), padded(self._z, n)
 
     def next(self, order: Order, variance: Array, u: Array) -> Array:
         """Return the mean of the share's own problem; `variance` and `u`: its S, and what its dual variables make."""
@@ -100,7 +108,9 @@ class RowShare:
         self._kernels: list[_core.State] = []
         self._examples = sum(problem.n_examples for problem in problems)
         self._u, self._linear = np.zeros(self.ground.n_weights), 0.0
-        self._own: Own = Own()
+        self._own = Own()
+        self._proven: list[Array] | None = None  # dual variables, when last there was a proof
+        self._best: list[Array] | None = None
 
     def measure(self) -> Report:
         stiffness, width = 0.0, self._rows[0].width
@@ -123,6 +133,10 @@ class RowShare:
 
     def turn(self, order: Order) -> Report:
         report, first = Report(linear=self._linear, examples=self._examples), self._kernels[0]
+        if order.anew:
+            self._proven = self._best = None
+        if order.better:
+            self._best = self._proven
         if order.certify:
             report = self.prove(order.offer)
         mean = self._own.next(order, self._variance, self._u)
@@ -147,7 +161,15 @@ class RowShare:
                 lost, linear = kernel.inspect(w, u, self._threads)
                 self._linear, loss = self._linear + linear, loss + lost
         self._u = u
+        if w is not None:
+            self._proven = self.keep()
         return Report(u=Vector.of(u), linear=self._linear, loss=loss, examples=self._examples)
+
+    def settle(self, better: bool) -> Report:
+        best = self._proven if better else self._best
+        if best is not None:
+            self.take(best)
+        return self.prove(None)
 
     def _alpha(self, k: int) -> Array:
         flat = np.empty(self._kernels[k].n_alpha)

@@ -4,32 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..checks import Array
 from ..progress import Watcher
 from ..solution import Record, relative_gap
-from .constraints import Feature, Found, OracleError, joined
-from .crew import Crew
-from .examples import parts_of
+from .constraints import Feature, OracleError
 from .problem import Searched
+from .seek import Seeker
 from .solution import OracleSolution
-from .working import WorkingSet
 
-_PARTS = 30  # into which the examples are divided: one after the other is explored
-_EACH = 32  # examples of a part for each of several workers: less would not be worth the way to them and back
-_BY_GAP = 0.8  # of a part is drawn by the last known gaps, the rest uniformly
-_MOST = 10  # passes over the cache after a part
-_ALONE = 100  # ... after one that nothing new was found in, as where bounds on the weights make steps short
-_SOLVED = 0.1  # of the whole gap: a gap of the cached problem that is small enough
-_TURNED = 50  # ... where the problem has changed
+_MOST = 10  # passes over the cache before a certificate
+_SOLVED = 0.1  # of the tolerance: a gap of the cached problem that is small enough
+_TURNED = 50  # passes over it where the problem has changed
 _NEAR = 10.0  # times the tolerance: a gap that the next certificate may close
 _READY = 0.8  # of the tolerance: certify when the gap seems to have come down to this
 _POLISHED = 0.2  # of the tolerance: a larger gap of the cached problem is not worth a certificate
-_SKIP = 0.25  # of the last gap of an example: so much to gain from its cached constraints spares the oracle
-_TRIFLE = 0.01  # of the mean gap: less is not worth a visit
 _DUST = 1e-13  # of what the margins asked for cost: rounding may leave so much of an optimum of 0
 _CROSSED = 1e-3  # of the bounds: if they cross by more, that is not rounding
 _ENOUGH = 1000  # examples asked about at once for a certificate
@@ -80,7 +72,7 @@ class Change(NamedTuple):
     scaled: bool = False
 
 
-class Search:
+class Search(Seeker):
     """A search under way: what is held, what every example was last seen to lack, and the best weights certified."""
 
     def __init__(
@@ -93,43 +85,23 @@ class Search:
         prune_after: int,
         start: OracleSolution | None = None,
     ) -> None:
-        self.crew = Crew(n_jobs)
-        self.problem, self.tol, self.limit = problem, tol, cache_mb * 2**20
-        self.working = WorkingSet(problem, prune_after, seed)
-        self.random = np.random.default_rng(seed)
+        super().__init__(problem, seed, n_jobs, cache_mb, prune_after)
+        self.tol = tol
         self.began = time.perf_counter()
         self.history: list[Record] = []
-        n = problem.n_examples
-        self.paying = np.flatnonzero(problem.cost > 0)  # the others need not be asked about
-        self.gaps = np.where(problem.cost > 0, np.inf, 0.0)  # of the examples, when they were last asked about
-        self.queue = self._in_order()
-        self.part = max(1, n // _PARTS)
-        if problem.price is None and self.crew.threads > 1:
-            self.part = max(self.part, min(n // 8, _EACH * self.crew.threads))
-        self.asked = 1
-        self.calls = self.pass_calls = 0
-        self.gain = 0.0  # of the dual since the last part was asked for
+        self.told = 0  # calls that records speak of
         self.factor = 1.0  # of the true gap over what the gaps seen add up to
-        self.idle = False  # whether nothing new was found when last asked
-        self.cached = np.inf
         self.w: Array | None = None
         self.upper, self.estimate, self.dust = np.inf, np.inf, 0.0
         self.proven = True  # whether every answer that counts in the upper bound was a proof
-        self.slack = np.full(n, np.nan)  # bounds on those of the examples, at the best weights
+        self.slack = np.full(problem.n_examples, np.nan)  # bounds on those of the examples, at the best weights
         self.certified = self.open = False
         self.hot = start is not None  # whether to begin with a certificate
         self.turned = False  # whether to begin with what is held
         if start is not None:
-            self._resume(start)
+            self.resume(start.rows, start.margins, start.example, start.alpha)
         self.lower = -np.inf
         self._bound()
-
-    def __enter__(self) -> Self:
-        self.crew.__enter__()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self.crew.__exit__(*error)
 
     def run(
         self,
@@ -188,7 +160,7 @@ class Search:
         lost = np.array([move is None for move in change.moves], dtype=bool)
         self.working.forget(change.which[lost])
         self.working.move(change.which[~lost], [move for move in change.moves if move is not None], change.scaled)
-        self.history, self.calls, self.pass_calls = [], 0, 0
+        self.history, self.calls, self.told = [], 0, 0
         self.lower, self.turned = -np.inf, True
         self._bound()
         paying = change.which[problem.cost[change.which] > 0]
@@ -204,21 +176,13 @@ class Search:
         self.upper = upper if self.proven else np.inf
         return self.upper
 
-    def _resume(self, start: OracleSolution) -> None:
-        """Take over what an earlier solution holds, for the examples that are there."""
-        cost = np.repeat(self.problem.cost, self.problem.slacks)
-        here = start.example < len(cost)
-        example, alpha = start.example[here], np.maximum(start.alpha[here], 0.0)
-        mass = np.bincount(example, alpha, minlength=len(cost))
-        factor = np.divide(cost, mass, out=np.ones_like(cost), where=mass > cost)
-        self.working.put(start.rows[here], start.margins[here], example, alpha * factor[example])
-
-    def _in_order(self) -> Array:
-        return np.arange(len(self.gaps)) if self.problem.sequential else self.random.permutation(self.paying)
-
     @property
     def passes(self) -> float:
         return self.calls / self.problem.n_examples
+
+    @property
+    def pass_calls(self) -> int:
+        return self.calls - self.told
 
     @property
     def pass_done(self) -> bool:
@@ -250,72 +214,16 @@ class Search:
     def record(self) -> Record:
         return self.history[-1]
 
-    def weights(self) -> Array:
-        return self.working.weights()
-
-    def choose(self) -> Array:
-        """Return the next examples to ask about."""
-        if len(self.queue):
-            which, self.queue = self.queue[: self.part], self.queue[self.part :]
-            return which
-        n = self.problem.n_examples
-        if self.problem.sequential:
-            self.queue = self._in_order()
-            return self.choose()
-        gaps = self.gaps
-        # where its cached constraints still have much to gain, an example need not be asked about, but not for ever
-        spared = self.working.cached_gaps() >= np.maximum(_SKIP * gaps, _TRIFLE * gaps.mean())
-        spared &= (gaps > 0) & (self.asked > 0)
-        gaps = np.where(spared, 0.0, gaps)
-        wanted = min(int(np.ceil(_BY_GAP * self.part)), int((gaps > 0).sum()))
-        # the smallest of exponential times with these rates: a draw without replacement
-        times = np.divide(self.random.exponential(size=n), gaps, out=np.full(n, np.inf), where=gaps > 0)
-        drawn = np.argpartition(times, wanted - 1)[:wanted] if wanted else np.empty(0, dtype=np.int64)
-        rest = self.problem.cost > 0
-        rest[drawn] = False
-        others = np.flatnonzero(rest & ~spared)
-        more = self.random.permutation(others)[: max(0, self.part - wanted)]
-        return np.concatenate([drawn, more])
-
     def explore(self, which: Array) -> None:
         """Ask for the worst constraints of some examples, and add what is new."""
         self.certified = False
-        self.gain, self.idle = 0.0, True
-        self.asked = len(which)
-        if len(which):
-            which = np.ascontiguousarray(which, dtype=np.int64)
-            self._ask(self.weights(), which, self.working.pledged(which))
-
-    def _ask(self, w: Array, which: Array, pledged: Array) -> Found:
-        found = joined([self.problem.search(w, part, self.crew) for part in parts_of(which, self.problem.most)])
-        self.calls += found.calls
-        self.pass_calls += found.calls
-        self.gaps[which] = np.maximum(self.problem.cost[which] * np.maximum(found.value, 0.0) - pledged, 0.0)
-        added, gain = self.working.insert(found)
-        self.working.shrink(self.limit)
-        self.idle &= added == 0
-        self.gain += gain
-        self.dual += gain
-        return found
-
-    def optimize(self) -> None:
-        """Run passes over the cache, while they are worth more than the oracle's next answers would be."""
-        price = None if self.problem.price is None else self.asked * self.problem.price
-        passes = _ALONE if self.idle else _MOST
-        _, gain, self.cached, _ = self.working.optimize(_SOLVED * self.total, passes, price, self.gain)
-        self.dual += gain
+        super().explore(which)
 
     def _settle(self, passes: int) -> None:
         """Run passes over the cache until its own gap is a small part of the tolerance, so many at most."""
         gap = _SOLVED * self.tol * min(abs(self.dual), self.upper)
         _, gain, self.cached, _ = self.working.optimize(gap, passes, None, 0.0)
         self.dual += gain
-
-    @property
-    def total(self) -> float:
-        """What the gaps of all examples may add up to, from those that are known."""
-        known = np.isfinite(self.gaps)
-        return float(self.gaps[known].mean() * len(known)) if known.any() else np.inf
 
     @property
     def promising(self) -> bool:
@@ -389,7 +297,7 @@ class Search:
         seconds = time.perf_counter() - self.began
         iteration = self.record.iteration + 1 if self.history else int(self.pass_calls > 0)
         self.history.append(Record(iteration, self.pass_calls, held, lower, self.upper, gap, seconds))
-        self.pass_calls, self.open = 0, False
+        self.told, self.open = self.calls, False
         return "stopped" if any([watcher.tell(self) for watcher in watchers]) else ""
 
     def outcome(self, status: str) -> str:

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from ..checks import Array
 from ..structured.constraints import Found
 from .costs import as_cost
-from .labels import Labels
+from .labels import Labels, labels_in
 
 
 class Coded:
@@ -49,6 +49,14 @@ def as_codes(codes: list[Array] | None, lengths: list[int], names: str, per: str
         if len(code) != length:
             raise ValueError(f"{names.format(i)} has {length} {per}, but its output {len(code)} labels")
     return codes
+
+
+def alike(surveys: Sequence[dict[str, Any]], name: str, what: str) -> int | None:
+    """Return the number that all parts of the examples tell, if they tell any."""
+    told = {survey[name] for survey in surveys} - {None}
+    if len(told) > 1:
+        raise ValueError(f"all inputs must have the same number of {what}, got {sorted(told)} in parts of the data")
+    return next(iter(told), None)
 
 
 def compressed(table: Any) -> Any:
@@ -90,14 +98,40 @@ class LabellingTask:
         X, Y : iterables
             Inputs and outputs.
         """
-        labels = self._labels_of(Y)
-        self._measure(X)
+        self.agree([self.survey(X, Y)])
+
+    def survey(self, X: Any, Y: Any) -> dict[str, Any]:
+        """Return what a part of the examples tells, for `agree`.
+
+        Parameters
+        ----------
+        X, Y : iterables
+            Inputs and outputs.
+
+        Returns
+        -------
+        dict
+            Labels and the number of features.
+        """
+        labels = labels_in(map(self._flat, Y)) if self.labels is None else []
+        return {"labels": labels} | self._measured(X)
+
+    def agree(self, surveys: Sequence[dict[str, Any]]) -> None:
+        """Take note of what parts of the examples tell together, as `initialize` does of all.
+
+        Parameters
+        ----------
+        surveys : sequence
+            What `survey` has returned for the parts.
+        """
+        labels = self._labels_of([label for survey in surveys for label in survey["labels"]])
+        self._agree_on(surveys)
         self._labels = labels
         self._settle()
 
-    def _labels_of(self, Y: Any) -> Labels:
-        """Return the labels that were named, or else those of outputs."""
-        return Labels.of(map(self._flat, Y)) if self.labels is None else Labels(self.labels)
+    def _labels_of(self, seen: list[Any]) -> Labels:
+        """Return the labels that were named, or else those that were seen."""
+        return Labels.of(seen) if self.labels is None else Labels(self.labels)
 
     def _numbers(self, labels: Labels, Y: Any) -> list[Array]:
         """Return the numbers of the labels of outputs."""
@@ -107,12 +141,16 @@ class LabellingTask:
         """Return what it costs to take one label for another."""
         return as_cost(self.cost, len(self.known_labels))
 
-    def _measure(self, X: Any) -> None:
-        """Take note of the number of features, which must be the same for all inputs."""
+    def _measured(self, X: Any) -> dict[str, Any]:
+        """Return the number of features, which must be the same for all inputs; None if there is none."""
         width = None
         for x in X:
             width = self._width_of(x, width)
-        self._width = width
+        return {"width": width}
+
+    def _agree_on(self, surveys: Sequence[dict[str, Any]]) -> None:
+        """Take note of what is told beside labels."""
+        self._width = alike(surveys, "width", "features")
 
     def _width_of(self, x: Any, width: int | None) -> int:
         """Return the number of features of an input, which must be that of the others."""

@@ -11,7 +11,7 @@ from sklearn.utils import Bunch
 
 from .. import _core
 from ..checks import Array
-from .base import Coded, LabellingTask, as_codes
+from .base import Coded, LabellingTask, alike, as_codes
 from .chain import stacked
 from .parts import Parts, as_parts, cycles
 from .relaxed import RelaxedCoded, is_relaxed
@@ -98,14 +98,22 @@ class Graph(LabellingTask):
     def _parts(self, x: Any, name: str) -> Parts:
         return as_parts(x, name)
 
-    def _measure(self, X: Any) -> None:
+    def _measured(self, X: Any) -> dict[str, Any]:
         width = edge_width = None
+        without = 0  # features that edges would have, where there is none
         for i, x in enumerate(X):
             parts = self._parts(x, f"input {i}")
             width = parts.features.shape[1] if width is None else width
-            if edge_width is None and (len(parts.edges) or parts.edge_features.shape[1]):
+            if not len(parts.edges):
+                without = max(without, parts.edge_features.shape[1])
+            elif edge_width is None:
                 edge_width = parts.edge_features.shape[1]
-        self._width, self._edge_width = width, 1 if edge_width is None else edge_width
+        return {"width": width, "edge_width": edge_width, "without": without}
+
+    def _agree_on(self, surveys: Sequence[dict[str, Any]]) -> None:
+        super()._agree_on(surveys)
+        edge_width = alike(surveys, "edge_width", "features of edges")
+        self._edge_width = edge_width if edge_width is not None else max(1, *(each["without"] for each in surveys))
 
     def _settle(self) -> None:
         n = len(self.known_labels)

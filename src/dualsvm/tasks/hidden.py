@@ -47,8 +47,8 @@ class Hidden(LabellingTask):
         """Return the completed outputs that numbers of pairs stand for."""
         raise NotImplementedError
 
-    def _labels_of(self, Y: Any) -> Labels:
-        labels = super()._labels_of(Y)
+    def _labels_of(self, seen: list[Any]) -> Labels:
+        labels = super()._labels_of(seen)
         counts = as_counts(getattr(self, f"n_{self._hidden}"), labels, f"n_{self._hidden}")
         return Labels((label, k) for label, n in zip(labels.values, counts, strict=True) for k in range(n))
 

@@ -23,9 +23,8 @@ class Labels:
             self.array[:] = self.values
 
     @classmethod
-    def of(cls, Y: Iterable[Any]) -> Labels:
-        """Return the labels that occur in outputs, in their order if they have one."""
-        seen = dict.fromkeys(label for y in Y for label in _listed(y) if not missing(label))
+    def of(cls, seen: list[Any]) -> Labels:
+        """Return labels that were seen in outputs, in their order if they have one."""
         if not seen:
             raise ValueError("Y holds no label: give at least one")
         try:
@@ -51,6 +50,11 @@ class Labels:
     def decode(self, codes: Array) -> Array:
         """Return the labels of numbers."""
         return self.array[codes]
+
+
+def labels_in(Y: Iterable[Any]) -> list[Any]:
+    """Return the labels that occur in outputs."""
+    return list(dict.fromkeys(label for y in Y for label in _listed(y) if not missing(label)))
 
 
 def missing(label: Any) -> bool:

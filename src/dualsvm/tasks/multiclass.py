@@ -69,8 +69,8 @@ class Multiclass(LabellingTask):
         except ValueError:  # whose fault it is
             return super()._numbers(labels, Y)
 
-    def _measure(self, X: Any) -> None:
-        super()._measure(X[:1] if _is_table(X) else X)
+    def _measured(self, X: Any) -> dict[str, Any]:
+        return super()._measured(X[:1] if _is_table(X) else X)
 
     def _width_of(self, x: Any, width: int | None) -> int:
         return _line(x, width).shape[1]

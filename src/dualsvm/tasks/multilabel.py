@@ -17,7 +17,10 @@ from .base import Coded, LabellingTask, as_codes
 from .chain import as_width, stacked
 from .costs import as_cost
 from .graph import joined, pair_slots
+from .labels import Labels
 from .parts import as_edges, constant, cycles_of
+
+_SAME = "every output must have the same number of zeros and ones, at least one"
 
 
 class Multilabel(LabellingTask):
@@ -82,23 +85,36 @@ class Multilabel(LabellingTask):
         self.max_iter = max_iter
         self.cost = cost
 
-    def initialize(self, X: Any, Y: Any) -> None:
-        """Take note of the numbers of features and labels, and choose the edges.
+    def survey(self, X: Any, Y: Any) -> dict[str, Any]:
+        """Return what a part of the examples tells, for `agree`.
 
         Parameters
         ----------
         X, Y : iterables
             Inputs and outputs.
-        """
-        super().initialize(X, Y)
-        codes = [self.known_labels.encode(self._flat(y), f"output {i}") for i, y in enumerate(Y)]
-        n = len(codes[0]) if codes else 0
-        if any(len(code) != n for code in codes) or n == 0:
-            raise ValueError("every output must have the same number of zeros and ones, at least one")
-        self._n_outputs, self._pairs = n, self._chosen(np.array(codes))
 
-    def _chosen(self, codes: Array) -> Array:
-        n = codes.shape[1]
+        Returns
+        -------
+        dict
+            The numbers of features and labels, and which labels occur together how often.
+        """
+        told = super().survey(X, Y)
+        codes = [Labels(self.labels).encode(self._flat(y), f"output {i}") for i, y in enumerate(Y)]
+        lengths = {len(code) for code in codes}
+        if len(lengths) > 1 or 0 in lengths:
+            raise ValueError(_SAME)
+        tree = isinstance(self.edges, str) and self.edges == "tree" and codes
+        return told | {"outputs": next(iter(lengths), None), "counts": counted(np.array(codes)) if tree else 0}
+
+    def _agree_on(self, surveys: Sequence[dict[str, Any]]) -> None:
+        super()._agree_on(surveys)
+        n = {survey["outputs"] for survey in surveys} - {None}
+        if len(n) != 1:
+            raise ValueError(_SAME)
+        (self._n_outputs,) = n
+        self._pairs = self._chosen(self._n_outputs, sum(survey["counts"] for survey in surveys))
+
+    def _chosen(self, n: int, counts: Array) -> Array:
         if self.edges is None:
             return np.empty((0, 2), np.int32)
         if not isinstance(self.edges, str):
@@ -106,7 +122,7 @@ class Multilabel(LabellingTask):
         if self.edges == "full":
             return np.array(list(combinations(range(n), 2)), dtype=np.int32).reshape(-1, 2)
         if self.edges == "tree":
-            return chow_liu(codes)
+            return chow_liu(counts)
         raise ValueError(f'edges must be "full", "tree", pairs of labels or None, got {self.edges!r}')
 
     def _width_of(self, x: Any, width: int | None) -> int:
@@ -196,11 +212,15 @@ def as_line(x: Any) -> Any:
     return line[None]
 
 
-def chow_liu(codes: Array) -> Array:
-    """Return the edges of the tree of largest mutual information between columns of 0 and 1, -1 if not known."""
-    n = codes.shape[1]
+def counted(codes: Array) -> Array:
+    """Return how often columns of 0 and 1, -1 if not known, have which values, for every pair of columns."""
     present = [(codes == value).astype(np.float64) for value in (0, 1)]
-    counts = np.array([[a.T @ b for b in present] for a in present])  # of values, for every pair of columns
+    return np.array([[a.T @ b for b in present] for a in present])
+
+
+def chow_liu(counts: Array) -> Array:
+    """Return the edges of the tree of largest mutual information between columns of which values were counted."""
+    n = counts.shape[-1]
     total = np.maximum(counts.sum(axis=(0, 1)), 1)
     joint = counts / total
     apart = joint.sum(axis=1)[:, None] * joint.sum(axis=0)[None]

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from ..checks import Array
 from ..rows import Rows
 from ..structured.constraints import Found
-from .base import weights_of
+from .base import alike, weights_of
 from .chain import stacked
 
 _ALONE = 20_000  # entries that are read in the time that Python takes for an example
@@ -75,12 +75,37 @@ class SumTask:
         X, Y : iterables
             Inputs and outputs.
         """
+        self.agree([self.survey(X, Y)])
+
+    def survey(self, X: Any, Y: Any) -> dict[str, Any]:
+        """Return what a part of the examples tells, for `agree`.
+
+        Parameters
+        ----------
+        X, Y : iterables
+            Inputs and outputs.
+
+        Returns
+        -------
+        dict
+            The number of features.
+        """
         self._settle()
         width = None
         for x in X:
             self._shape(x, width, "an input")
             width = int(x.shape[-1] if sp.issparse(x) else np.shape(x)[-1])
-        self._width = width
+        return {"width": width}
+
+    def agree(self, surveys: Sequence[dict[str, Any]]) -> None:
+        """Take note of what parts of the examples tell together, as `initialize` does of all.
+
+        Parameters
+        ----------
+        surveys : sequence
+            What `survey` has returned for the parts.
+        """
+        self._width = alike(surveys, "width", "features")
 
     def _settle(self) -> None:
         """Check the parameters."""
