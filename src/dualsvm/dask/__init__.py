@@ -11,5 +11,6 @@ except ImportError as error:
 del dask, distributed
 
 from .linear import DaskSVMClassifier, DaskSVMRanker, DaskSVMRegressor  # noqa: E402
+from .structured import DaskStructuredSVM  # noqa: E402
 
-__all__ = ["DaskSVMClassifier", "DaskSVMRanker", "DaskSVMRegressor"]
+__all__ = ["DaskSVMClassifier", "DaskSVMRanker", "DaskSVMRegressor", "DaskStructuredSVM"]

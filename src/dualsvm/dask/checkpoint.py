@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from .. import store
 from ..checks import Array, as_number
-from ..linear.sharing import Kept, Shared
-from ..shares import Lead
+from ..shares import Kept, Lead
 from ..solution import Record
 
 FORMAT = "dualsvm.SharedCheckpoint 1"
@@ -42,12 +40,14 @@ class Checkpoint:
             store.clear(path)
         self._last = time.monotonic()
 
-    def begin(self, lead: Lead, shared: Shared, about: dict[str, str], start: dict[Any, Kept] | None) -> None:
+    def begin(
+        self, lead: Lead, about: dict[str, str], start: dict[Any, Kept] | None, weights: list[Array] | None
+    ) -> None:
         """Have a lead begin: with what a checkpoint holds, with what a last fit has left, or with nothing."""
-        self._lead, self._shared, self._about = lead, shared, about
+        self._lead, self._about = lead, about
         lead.keep = self._after
         if self.resume is None:
-            lead.begin(start)
+            lead.begin(start, None if start is None else weights)
             return
         meta, arrays = store.read(self.resume, "a checkpoint", {FORMAT: lambda meta, arrays: (meta, arrays)})
         name = os.fspath(self.resume)
@@ -98,25 +98,17 @@ class Checkpoint:
 
 
 def _packed(key: tuple[int, int], kept: Kept) -> dict[str, Array]:
-    name, alpha = f"{key[0]}.{key[1]}", kept.alpha
-    arrays = {f"print.{name}": np.array(kept.print)}
-    if alpha is not None:
-        parts = {"data": alpha.data, "indices": alpha.indices, "indptr": alpha.indptr, "shape": np.array(alpha.shape)}
-        arrays |= {f"{part}.{name}": value for part, value in parts.items()}
-    return arrays
+    name = f"{key[0]}.{key[1]}"
+    return {f"print.{name}": np.array(kept.print)} | {f"{part}.{name}": value for part, value in kept.arrays.items()}
 
 
 def _unpacked(arrays: dict[str, Array]) -> dict[Any, Kept]:
-    found = {}
-    for name in [name.removeprefix("print.") for name in arrays if name.startswith("print.")]:
-        piece, chunk = map(int, name.split("."))
-        alpha = None
-        if f"data.{name}" in arrays:
-            data, indices, indptr, shape = (arrays[f"{p}.{name}"] for p in ("data", "indices", "indptr", "shape"))
-            alpha = sp.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
-            alpha.check_format(full_check=True)
-            if not np.isfinite(alpha.data).all():
+    found: dict[tuple[int, int], dict[str, Array]] = {}
+    for name, value in arrays.items():
+        if name.count(".") == 2:
+            part, piece, chunk = name.split(".")
+            found.setdefault((int(piece), int(chunk)), {})[part] = value
+            if value.dtype.kind == "f" and not np.isfinite(value).all():
                 raise ValueError("dual variables must be finite")
-        length, code = arrays[f"print.{name}"].tolist()
-        found[piece, chunk] = Kept((length, code), alpha)
-    return found
+    prints = {key: tuple(parts.pop("print").tolist()) for key, parts in found.items()}
+    return {key: Kept(prints[key], parts) for key, parts in found.items()}

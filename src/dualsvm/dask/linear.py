@@ -16,9 +16,9 @@ from ..linear.chunks import Learner, Reads
 from ..linear.classes import ClassLearner
 from ..linear.queries import QueryLearner
 from ..linear.regressor import TargetLearner
-from ..linear.sharing import Account, Kept, RowHost, Shared
+from ..linear.sharing import Account, RowHost, Shared
 from ..progress import printers
-from ..shares import Lead
+from ..shares import Kept, Lead
 from ..solve import as_passes, as_seed, as_threads, as_tolerance, warn_not_converged
 from .base import OnCluster, unharmed
 from .checkpoint import Checkpoint
@@ -83,6 +83,8 @@ class DaskLinear(OnCluster):
     """What the linear estimators do on a cluster."""
 
     _targets: Targets
+    coef_: Any
+    intercept_: Any
     tol: Any
     max_iter: Any
     random_state: Any
@@ -105,7 +107,8 @@ class DaskLinear(OnCluster):
         cluster = Cluster(client, [pieces[k] for k in some], [facts.rows[k] for k in some], make)
         lead = Lead(cluster, shared.courses(tol, len(cluster)), shared.seen)
         try:
-            checkpoint.begin(lead, shared, shared.learner.about(), self._start(shared.learner))
+            start = self._start(shared.learner)
+            checkpoint.begin(lead, shared.learner.about(), start, self._weights(shared) if start else None)
             status = lead.pursue(max_iter, printers(self.verbose, tol))
             checkpoint.write()
             kept = lead.gather("keep") if self.warm_start else None
@@ -118,14 +121,19 @@ class DaskLinear(OnCluster):
             interrupt = KeyboardInterrupt()
             interrupt.fitted = True  # type: ignore[attr-defined]
             raise interrupt
-        if not self.converged_ and status == "max_iter":
-            warn_not_converged(self.n_iter_, self.gap_, tol)
+        if not self.converged_ and status in ("max_iter", "stalled"):
+            warn_not_converged(self.n_iter_, self.gap_, tol, status == "stalled")
         return self
 
     def _start(self, learner: Learner) -> dict[Any, Kept] | None:
         """Return what the last fit has left to start from."""
         same = np.array_equal(getattr(self, "classes_", ()), getattr(learner.model, "classes_", ()))
         return getattr(self, "_kept", None) if self.warm_start and same else None
+
+    def _weights(self, shared: Shared) -> list[Array] | None:
+        """Return the weights of the last fit as shares have them, if they are as many."""
+        weights = shared.learner.frame.weights(self.coef_, self.intercept_)
+        return shared.inward(weights) if np.shape(self.coef_)[-1] == shared.width else None
 
     def _set(self, lead: Lead, learner: Learner, facts: Facts, accounts: dict[Any, Account]) -> None:
         """Set the attributes of a fit."""
@@ -191,7 +199,8 @@ class DaskSVMClassifier(DaskLinear, SVMClassifier, local=SVMClassifier):
     Examples
     --------
     >>> import dask.array as da
-    >>>     >>> from sklearn.datasets import load_iris
+    >>> from distributed import Client
+    >>> from sklearn.datasets import load_iris
     >>> from dualsvm.dask import DaskSVMClassifier
     >>> X, y = load_iris(return_X_y=True)
     >>> with Client(n_workers=1, processes=False, dashboard_address=":0") as client:
@@ -306,7 +315,8 @@ class DaskSVMRegressor(DaskLinear, SVMRegressor, local=SVMRegressor):
     Examples
     --------
     >>> import dask.array as da
-    >>>     >>> from dualsvm.dask import DaskSVMRegressor
+    >>> from distributed import Client
+    >>> from dualsvm.dask import DaskSVMRegressor
     >>> X = da.random.default_rng(0).normal(size=(200, 3), chunks=(50, 3))
     >>> with Client(n_workers=1, processes=False, dashboard_address=":0") as client:
     ...     model = DaskSVMRegressor(epsilon=0.1, random_state=0).fit(X, X[:, 0] - 2 * X[:, 1])
@@ -388,7 +398,8 @@ class DaskSVMRanker(DaskLinear, SVMRanker, local=SVMRanker):
     --------
     >>> import dask.array as da
     >>> import numpy as np
-    >>>     >>> from dualsvm.dask import DaskSVMRanker
+    >>> from distributed import Client
+    >>> from dualsvm.dask import DaskSVMRanker
     >>> X = da.random.default_rng(0).normal(size=(200, 3), chunks=(50, 3))
     >>> qid = da.from_array(np.repeat(np.arange(20), 10), chunks=50)
     >>> with Client(n_workers=1, processes=False, dashboard_address=":0") as client:

@@ -13,7 +13,7 @@ from ..checks import Array
 from ..data import Chunk
 from ..data.chunk import print_of
 from ..problem import Problem
-from ..shares import Answer, Course, Ground, Host, RowShare
+from ..shares import Answer, Course, Ground, Host, Kept, RowShare
 from ..solution import feasible
 from ..state import Layout
 from .chunks import Learner
@@ -57,26 +57,12 @@ class Shared:
         """Return weights that the user sees, a line for every output, as shares have them."""
         layouts = self.layouts
         each = [weights] if len(layouts) < len(weights) else list(weights)
-        return [layout.as_kernel(w) for layout, w in zip(layouts, each, strict=True)]
+        pairs = [(Ground.of(layout), layout.as_kernel(w)) for layout, w in zip(layouts, each, strict=True)]
+        return [ground.confined(w) for ground, w in pairs]
 
     def problems(self, chunk: Chunk) -> list[Problem]:
         """Return the problems that a chunk states, as it was prepared."""
         return [self.learner.problem_of(k)(chunk) for k in range(self.learner.problems)]
-
-
-class Kept(NamedTuple):
-    """The dual variables of a chunk.
-
-    Attributes
-    ----------
-    print : tuple of int
-        Tells the chunk from others, most likely.
-    alpha : sparse array of shape (lines, n) or None
-        The dual variables of all problems; None where it states nothing.
-    """
-
-    print: tuple[int, int]
-    alpha: sp.csr_array | None
 
 
 class Account(NamedTuple):
@@ -157,18 +143,26 @@ class RowHost(Host):
         return Answer(each={key: tell(key, found.each.get(key)) for key in self._prints})
 
     def _kept(self, key: Hashable, alpha: Sequence[Array] | None) -> Kept:
-        return Kept(self._prints[key], None if alpha is None else sparse(alpha))
+        if alpha is None:
+            return Kept(self._prints[key], {})
+        table = sparse(alpha)
+        parts = {"data": table.data, "indices": table.indices, "indptr": table.indptr, "shape": np.array(table.shape)}
+        return Kept(self._prints[key], parts)
 
     def _taken(self, key: Hashable, kept: Kept | None) -> list[Array]:
         """Return dual variables of a chunk in every problem that were kept, or zeros where they are not those."""
         problems = self._problems(key)
         shapes = [problem.alpha_shape for problem in problems]
         lines = [int(np.prod(shape[1:])) for shape in shapes]
-        if kept is None or kept.print != self._prints[key] or kept.alpha is None:
-            return [np.zeros(shape) for shape in shapes]
-        if kept.alpha.shape != (sum(lines), shapes[0][0]):
-            return [np.zeros(shape) for shape in shapes]
-        each = np.split(kept.alpha.toarray(), np.cumsum(lines)[:-1])
+        zeros = [np.zeros(shape) for shape in shapes]
+        if kept is None or kept.print != self._prints[key] or not kept.arrays:
+            return zeros
+        data, indices, indptr, shape = (kept.arrays[name] for name in ("data", "indices", "indptr", "shape"))
+        if tuple(shape) != (sum(lines), shapes[0][0]):
+            return zeros
+        table = sp.csr_array((data, indices, indptr), shape=tuple(shape))
+        table.check_format(full_check=True)  # a file may hold anything
+        each = np.split(table.toarray(), np.cumsum(lines)[:-1])
         return [feasible(p, a.T.reshape(shape)) for p, a, shape in zip(problems, each, shapes, strict=True)]
 
     def _problems(self, key: Hashable) -> list[Problem]:

@@ -1,7 +1,7 @@
 """One problem whose examples are held in shares: on several machines, say. Nothing here knows of a cluster."""
 
 from .course import Course
-from .exchange import Answer, Order, Report, Vector
+from .exchange import Answer, Kept, Order, Report, Vector
 from .ground import Ground
 from .host import Host, Hosts, Together
 from .lead import Lead
@@ -13,6 +13,7 @@ __all__ = [
     "Ground",
     "Host",
     "Hosts",
+    "Kept",
     "Lead",
     "Order",
     "Report",

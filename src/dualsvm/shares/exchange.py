@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -170,3 +170,18 @@ class Answer:
             max(self.busy, other.busy),
             self.nbytes + other.nbytes,
         )
+
+
+class Kept(NamedTuple):
+    """The dual variables of a piece of the data, for a file.
+
+    Attributes
+    ----------
+    print : tuple of int
+        Tells the piece from others, most likely.
+    arrays : dict of arrays
+        What there is to keep; empty where the piece states nothing.
+    """
+
+    print: tuple[int, int]
+    arrays: dict[str, Array]

@@ -20,6 +20,8 @@ _EFFORT = 0.4  # visits of an example in a round, times its stiffness: how slow 
 _MOST = 20.0  # ... at most
 _PATIENCE = 5.0  # times as much where hosts would else mostly wait for one another
 _PROOF = 2.0  # visits of every example, for one more that proves something
+_LONG = 100  # rounds in which the gap has to become less, by this part
+_LITTLE = 0.01
 _ATTEMPTS = 1000  # to begin anew with all hosts, in a row
 
 
@@ -147,6 +149,13 @@ class Lead:
         estimate, seconds = max(course.estimate for course in self.courses), time.perf_counter() - self.began
         self.history.append(Record(self.rounds, visited, awake, self.lower, self.upper, estimate, seconds))
 
+    @property
+    def _stalled(self) -> bool:
+        """Whether the gap has not become less for long: rounding, or a search that bounds too much, lets it not."""
+        if len(self.history) <= _LONG or not np.isfinite(then := self.history[-1 - _LONG].gap):
+            return False
+        return self.record.gap > (1 - _LITTLE) * then
+
     def prove(self) -> None:
         """Prove how good the present weights are."""
         self._prove([course.weights() for course in self.courses])
@@ -172,6 +181,8 @@ class Lead:
                     self.round()
                     if any([watcher.tell(self) for watcher in watchers]):
                         status = "stopped"
+                    elif self._stalled:
+                        status = "stalled"
                     if self.keep is not None:
                         self.keep()
             except KeyboardInterrupt:
