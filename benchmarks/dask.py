@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import data, shared
+from . import data, shared, workers
 from .linear import chosen
 from .report import machine, row
 
 SHARES = "1,2,4,8,16,32"
-PARTS = (shared,)
+PARTS = (shared, workers)
 # A row measures and shows itself, and returns what goes into the file.
 ROWS: dict[str, Callable[[Any], dict[str, Any]]] = {name: do for part in PARTS for name, do in part.ROWS.items()}
 PART = {name: part for part in PARTS for name in part.ROWS}
