@@ -22,8 +22,9 @@ from .share import RELAX
 
 _FAIR = 3.0  # times as large one part of the gap may be as the other
 _QUICK = 0.25  # power of their ratio that s follows, at most
-_TIRED = 0.7  # ... times this, whenever s turns back: a freedom that never comes to rest may lead round in circles
-_AWAKE = 1.3  # ... and times this when it goes on in its direction
+_TIRED = 0.6  # ... times this, whenever s turns back: a freedom that never comes to rest may lead round in circles
+_AWAKE = 1.3  # ... and times this when it has gone on in one direction for so many rounds
+_STEADY = 8
 _STEP = 2.0  # times as large or small s becomes, at most
 _RARE = 0.01  # of a typical coordinate: one that there is less of is as free as that
 _CROSSED = 1e-3  # of the bounds: if they cross by more, that is not rounding
@@ -56,6 +57,7 @@ class Course:
         self._shape = np.ones(ground.n_weights)
         self._freedom, self._quick = 1.0, _QUICK
         self._up: bool | None = None  # whether s was last raised
+        self._steady = 0  # how often in a row
         self._z, self._v = ground.weights(self.u), self.u
         self._order: Order | None = None  # of the present round
         self._pivot: Array | None = None
@@ -164,8 +166,11 @@ class Course:
         if not (away > 0 and rest > 0) or 1 / _FAIR <= away / rest <= _FAIR:
             return 1.0
         up = away > rest
-        if self._up is not None:
-            self._quick = min(_QUICK, self._quick * (_AWAKE if up == self._up else _TIRED))
+        self._steady = self._steady + 1 if up == self._up else 0
+        if self._up is not None and up != self._up:
+            self._quick *= _TIRED
+        elif self._steady >= _STEADY:
+            self._quick = min(_QUICK, _AWAKE * self._quick)
         self._up = up
         return float(min(max((away / rest) ** self._quick, 1 / _STEP), _STEP))
 
