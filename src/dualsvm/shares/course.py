@@ -119,8 +119,8 @@ class Course:
         self._stand(report)
         factor, unproven = 1.0, self._order.certify and bool(np.isnan(report.loss))
         if self._order.certify:
-            gap = self._bound(self._order.offer, report.loss)
-            factor = self._balance(report.gap if unproven else gap - self._away())
+            gap, away = self._bound(self._order.offer, report.loss), self.ground.apart(self._z, self.u)
+            factor = self._balance(away, report.gap if unproven else gap - away)
         if report.change is not None:
             self.u = self.u + padded(report.change.dense, len(self.u))
             self.linear += report.rise
@@ -156,13 +156,8 @@ class Course:
         mean = 0.0 if self.ground.mean is None else s * self.ground.mean
         return self.ground.confined((mean + self.shares * self._v) / (s + self.shares))
 
-    def _away(self) -> float:
-        """Return what the weights that the shares are to agree on, and u, differ by."""
-        return self.ground.apart(self._z, self.u)
-
-    def _balance(self, rest: float) -> float:
-        """Return by how much s is to change, given what the examples lack at the weights that were offered."""
-        away = self._away()
+    def _balance(self, away: float, rest: float) -> float:
+        """Return by how much s is to change, given what z and u differ by, and what the examples lack at z."""
         if not (away > 0 and rest > 0) or 1 / _FAIR <= away / rest <= _FAIR:
             return 1.0
         up = away > rest
