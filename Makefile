@@ -32,6 +32,7 @@ bench: .venv/installed .venv/bench
 	$(BIN)/python -m benchmarks structured
 	$(BIN)/python -m benchmarks latent
 	$(BIN)/python -m benchmarks outofcore --gb 1
+	$(BIN)/python -m benchmarks dask
 
 # The kernel with the address and undefined-behaviour sanitizers, under the tests that drive it.
 SANITIZERS = $(shell $(CXX) -print-file-name=libasan.so):$(shell $(CXX) -print-file-name=libubsan.so)
