@@ -22,7 +22,7 @@ TARGETS = X @ RNG.normal(size=D) + 0.3 * RNG.normal(size=N)
 GRADES = np.clip(np.round(TARGETS), 0, 3).astype(int)
 QID = np.repeat(np.arange(N // 8), 8)
 WEIGHT = RNG.integers(0, 4, N) / 2
-CUTS = (50, 10, 100, 8, 32, 8, 16, 16)  # whole queries
+CUTS = (48, 8, 104, 8, 32, 8, 16, 16)  # whole queries
 PRIOR = {"mean": RNG.normal(size=D + 1), "variance": RNG.uniform(0.5, 2, D + 1)}
 TASKS = {
     "binary": (DaskSVMClassifier, {}, (TWO,)),
@@ -156,7 +156,7 @@ def test_forms(client, form, tmp_path):
 
                     dump_svmlight_file(*source, str(path), zero_based=False)
                 else:
-                    dualsvm.open_dataset(source[0], source[1]).to_store(path)
+                    dualsvm.open_dataset(source).save(path)
             given = (paths,)
         case "uneven":
             given = da.from_array(X, chunks=(70, 4)), da.from_array(THREE, chunks=33)
