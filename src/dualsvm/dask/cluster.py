@@ -8,14 +8,16 @@ elsewhere, the one that makes the host among them. The new host then answers tha
 
 from __future__ import annotations
 
+import threading
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from distributed import Client, Future, fire_and_forget, get_worker, wait
-from distributed.client import FutureCancelledError
+from distributed import CancelledError, Client, Future, get_worker, wait
 from distributed.comm.core import CommClosedError
 from distributed.scheduler import KilledWorker
 
@@ -27,7 +29,7 @@ _LOOK = 5.0  # seconds after which to look whether there are any workers
 _ALONE = 300.0  # seconds without a worker after which to give up
 _FORGOTTEN = 3600.0  # seconds after which a host that nobody asks is let go
 _ATTEMPTS = 100  # to get an answer that is lost on the way, in a row
-_LOST = (KilledWorker, FutureCancelledError, CommClosedError)  # what befalls tasks, not what they do
+_LOST = (KilledWorker, CancelledError, CommClosedError)  # what befalls tasks, not what they do
 
 Make = Callable[[int, Sequence[Piece], Sequence[Any], int], Host]  # of its number, pieces, their blocks, and threads
 
@@ -37,30 +39,37 @@ class Token:
     """Stands for a host on a worker, which itself does not travel."""
 
     number: int
+    fit: str
     key: str
+    address: str
 
 
-_HERE: dict[tuple[str, str], tuple[Host, float]] = {}  # hosts on the workers of this process, and when last asked
+_HERE: dict[tuple[str, str], tuple[str, Host, float]] = {}  # by worker and key: fit, host, and when it was last asked
+_OVER: deque[str] = deque(maxlen=1000)  # fits that are over, whose hosts nobody needs any more
 
 
-def settle(make: Make, number: int, pieces: Sequence[Piece], blocks: Sequence[Any]) -> Token:
+def settle(make: Make, fit: str, number: int, pieces: Sequence[Piece], blocks: Sequence[Any]) -> Token:
     """Make a host on this worker; let go of those that nobody has asked for long, as whoever did must be gone."""
-    for key, (_, last) in list(_HERE.items()):
+    for key, (_, _, last) in list(_HERE.items()):
         if time.monotonic() - last > _FORGOTTEN:
             _HERE.pop(key, None)
-    worker, token = get_worker(), Token(number, uuid.uuid4().hex)
-    _HERE[worker.address, token.key] = make(number, pieces, blocks, worker.state.nthreads), time.monotonic()
+    worker = get_worker()
+    token = Token(number, fit, uuid.uuid4().hex, worker.address)
+    _HERE[token.address, token.key] = fit, make(number, pieces, blocks, worker.state.nthreads), time.monotonic()
+    if fit in _OVER:
+        leave(fit)
     return token
 
 
 def asked(token: Token, serial: int, verb: str, messages: Sequence[Any]) -> Answer:
     """Ask a host, if it is here."""
-    place = get_worker().address, token.key
-    if place not in _HERE:
-        nobody = frozenset([token.number])
+    here, nobody = get_worker().address, frozenset([token.number])
+    if token.address != here:  # a task that went astray
+        return Answer(gone=nobody)
+    if (place := (here, token.key)) not in _HERE:
         return Answer(fresh=nobody, gone=nobody)
-    host = _HERE[place][0]
-    _HERE[place] = host, time.monotonic()
+    host = _HERE[place][1]
+    _HERE[place] = token.fit, host, time.monotonic()
     return host.ask(serial, verb, messages)
 
 
@@ -69,9 +78,12 @@ def added(answers: Sequence[Answer]) -> Answer:
     return sum(answers[1:], answers[0])
 
 
-def leave(token: Token) -> None:
-    """Let go of a host."""
-    _HERE.pop((get_worker().address, token.key), None)
+def leave(fit: str) -> None:
+    """Let go of all hosts of a fit, and of those that are still being made."""
+    _OVER.append(fit)
+    for key, (whose, _, _) in list(_HERE.items()):
+        if whose == fit:
+            _HERE.pop(key, None)
 
 
 class Cluster:
@@ -91,8 +103,9 @@ class Cluster:
 
     def __init__(self, client: Client, pieces: Sequence[Piece], sizes: Sequence[int], make: Make) -> None:
         self._client, self._pieces, self._make, self._serial = client, pieces, make, 0
-        self._dealt = deal(sizes, _homes(client, pieces), sorted(client.nthreads()))
-        self._hosts = [self._host(number) for number in range(len(self._dealt))]
+        self._fit = uuid.uuid4().hex
+        self._dealt = deal(sizes, self._homes(), self._workers())
+        self._hosts: list[Future[Any]] = []
         self._where: list[str] = []  # they are; empty where that is not known
 
     def __len__(self) -> int:
@@ -103,7 +116,7 @@ class Cluster:
         worker, numbers = self._dealt[number]
         own = [self._pieces[k] for k in numbers]
         blocks = [list(piece.futures) for piece in own]
-        return self._client.submit(settle, self._make, number, own, blocks, **_at(worker))
+        return self._client.submit(settle, self._make, self._fit, number, own, blocks, **_at(worker))
 
     def ask(self, verb: str, messages: Sequence[Any]) -> Answer:
         """Ask all hosts; return the sum of their answers."""
@@ -112,74 +125,126 @@ class Cluster:
             try:
                 answer = self._ask(verb, messages)
             except _LOST as error:
-                lost, self._where = error, []
+                reason, self._where = str(error), []
+                self._check()
                 continue
-            if answer.fresh:
-                self._where = []
-            for number in answer.gone:
+            if not answer.gone:
+                return answer
+            reason, self._where = "hosts are not where they were", []
+            for number in answer.gone & answer.fresh:
                 self._hosts[number] = self._host(number)
-            return answer
-        raise RuntimeError(f"the cluster has lost what it was asked {_ATTEMPTS} times in a row: {lost}") from lost
+        raise RuntimeError(f"the cluster has lost what it was asked {_ATTEMPTS} times in a row: {reason}")
 
     def _ask(self, verb: str, messages: Sequence[Any]) -> Answer:
-        if not self._where:
+        while not self._where:
             self._find()
         letter = self._client.scatter(list(messages), hash=False)
         pairs = zip(self._hosts, self._where, strict=True)
         parts = [self._client.submit(asked, host, self._serial, verb, letter, **_at(where)) for host, where in pairs]
         while len(parts) > 1:
             parts = [self._client.submit(added, parts[k : k + _FAN], pure=False) for k in range(0, len(parts), _FAN)]
-        self._await(parts)
-        answer: Answer = parts[0].result()
+        answer: Answer = self._result(parts[0])
         return answer
 
     def _find(self) -> None:
-        """Find out where the hosts are, when all have been made."""
+        """Find out where the hosts are, when all have been made; have those made anew that are nowhere."""
+        self._hosts = self._hosts or [self._host(number) for number in range(len(self._dealt))]
         for number, host in enumerate(self._hosts):
-            if host.status in ("cancelled", "lost"):
+            if host.status == "cancelled" or _killed(host):
                 self._hosts[number] = self._host(number)
-        self._await(self._hosts)
-        found = self._client.who_has(self._hosts)
-        self._where = [next(iter(found.get(host.key, ())), "") for host in self._hosts]
+        tokens: list[Token] = self._result(self._client.submit(list, self._hosts, pure=False))
+        workers = self._workers()
+        missing = [token.number for token in tokens if token.address not in workers]
+        for number in missing:  # a copy of the token is all that is left
+            self._hosts[number] = self._host(number)
+        self._where = [] if missing else [token.address for token in tokens]
+
+    def _homes(self) -> list[list[str]]:
+        """Return the workers that have a piece; none where one has to be loaded first."""
+        futures = [piece.futures[0] for piece in self._pieces if piece.futures]
+        self._await(futures)
+        where = self._client.who_has(futures)
+        return [list(where.get(piece.futures[0].key, ())) if piece.futures else [] for piece in self._pieces]
+
+    def _workers(self) -> list[str]:
+        """Return all workers, as soon as there are any."""
+        began = time.monotonic()
+        while not (workers := sorted(self._client.nthreads())):
+            if time.monotonic() - began > _ALONE:
+                raise _abandoned()
+            time.sleep(_LOOK / 50)
+        return workers
+
+    def _result(self, future: Future[Any]) -> Any:
+        while True:
+            self._await([future])
+            with suppress(TimeoutError):  # it may be lost again before it is here
+                return future.result(timeout=_LOOK)
 
     def _await(self, futures: list[Future[Any]]) -> None:
         """Wait for results, as long as there is anybody who may bring them."""
-        alone = 0.0
+        began = time.monotonic()
         while True:
             try:
                 wait(futures, timeout=_LOOK)
                 break
             except TimeoutError:
-                alone = 0.0 if self._client.nthreads() else alone + _LOOK
-                if alone > _ALONE:
-                    raise RuntimeError(
-                        f"the cluster has had no workers for {_ALONE:.0f} seconds: start some, and fit again, from a "
-                        "checkpoint if there is one"
-                    ) from None
+                if self._client.nthreads():
+                    began = time.monotonic()
+                elif time.monotonic() - began > _ALONE:
+                    raise _abandoned() from None
         for future in futures:
             if future.status == "error":
                 error = future.exception()
                 assert error is not None
                 raise error
 
+    def _check(self) -> None:
+        """Raise if what was lost cannot be had again; else see that the data come back."""
+        if self._client.status != "running":
+            raise RuntimeError(
+                "the connection to Dask's scheduler is lost: fit again when there is one, from a checkpoint if you "
+                "have one"
+            )
+        futures = [(piece, future) for piece in self._pieces for future in piece.futures]
+        for piece, future in futures:
+            if future.status == "cancelled":
+                raise RuntimeError(
+                    f"{piece.name} is lost, and the cluster does not know how to make it again: it was restarted, or "
+                    "the data were scattered to a worker that is gone; give delayed objects, collections or paths, "
+                    "and fit again"
+                )
+        if killed := [future for _, future in futures if _killed(future)]:
+            self._client.retry(killed)
+
     def close(self) -> None:
-        """Let go of the hosts, without waiting for that."""
-        for host, where in zip(self._hosts, self._where, strict=False):
-            fire_and_forget(self._client.submit(leave, host, **_at(where)))
+        """Let go of the hosts, wherever they are."""
         self._hosts.clear()
+        if self._client.status == "running":
+            letting = threading.Thread(target=self._leave, daemon=True)
+            letting.start()
+            letting.join(_LOOK)  # not longer: a worker may not answer
+
+    def _leave(self) -> None:
+        with suppress(Exception):  # whoever is gone has let go
+            self._client.run(leave, self._fit, on_error="ignore")
+
+
+def _abandoned() -> RuntimeError:
+    return RuntimeError(
+        f"the cluster has had no workers for {_ALONE:.0f} seconds: start some, and fit again, from a checkpoint if "
+        "you have one"
+    )
+
+
+def _killed(future: Future[Any]) -> bool:
+    """Tell whether a task was given up as workers died again and again while they had it."""
+    return future.status == "error" and isinstance(future.exception(), KilledWorker)
 
 
 def _at(worker: str) -> dict[str, Any]:
     """Return how to submit what a worker is to do, or another one if it is gone."""
-    return {"pure": False} | ({"workers": [worker], "allow_other_workers": True} if worker else {})
-
-
-def _homes(client: Client, pieces: Sequence[Piece]) -> list[list[str]]:
-    """Return the workers that have a piece; none where one has to be loaded first."""
-    futures = [piece.futures[0] for piece in pieces if piece.futures]
-    wait(futures)
-    where = client.who_has(futures)
-    return [list(where.get(piece.futures[0].key, ())) if piece.futures else [] for piece in pieces]
+    return {"pure": False, "workers": [worker], "allow_other_workers": True}
 
 
 def deal(sizes: Sequence[int], homes: Sequence[Sequence[str]], workers: Sequence[str]) -> list[tuple[str, list[int]]]:

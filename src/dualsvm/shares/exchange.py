@@ -142,7 +142,7 @@ class Answer:
     fresh : frozenset of int
         Hosts that have only just begun, and know nothing of what was asked before: that is all of their answer.
     gone : frozenset of int
-        Hosts that have to be made anew.
+        Hosts that are not where they were asked; those that are fresh, too, are nowhere any more.
     each : dict
         What every piece of the data has to say for itself.
     busy : float

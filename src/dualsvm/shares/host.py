@@ -27,7 +27,8 @@ class Host:
     """The shares of some pieces of the data, one for every problem that these state.
 
     A question may come twice, as whoever asks cannot always tell whether an answer is still to come or was lost on
-    the way: the second time the answer is the same, and nothing is done.
+    the way: the second time the answer is the same, and nothing is done. Nor is anything done where a question comes
+    after a later one: whoever asked has given up waiting for the answer.
 
     Parameters
     ----------
@@ -50,6 +51,8 @@ class Host:
     def ask(self, serial: int, verb: str, messages: Sequence[Any]) -> Answer:
         """Have every share do something, with the arguments for each; None leaves one alone."""
         with self._lock:
+            if self._last is not None and serial < self._last[0]:
+                return Answer(fresh=frozenset([self.number]))
             if self._last is None or self._last[0] != serial:
                 self._last = serial, self._answer(verb, messages)
             return self._last[1]
@@ -57,10 +60,11 @@ class Host:
     def _answer(self, verb: str, messages: Sequence[Any]) -> Answer:
         began = time.perf_counter()
         if verb == "begin":
-            if not self._begun:
-                self._all(verb, messages)
+            if self._begun:
+                return Answer()
+            self._all(verb, messages)
             self._begun = True
-            return Answer()
+            return Answer(fresh=frozenset([self.number]))
         if not self._begun and verb != "measure":
             return Answer(fresh=frozenset([self.number]))
         if verb == "take":  # of every piece, for all problems

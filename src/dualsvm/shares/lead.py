@@ -16,9 +16,8 @@ from .course import Course, shape_of
 from .exchange import Report, Vector
 from .host import Hosts
 
-_EFFORT = 0.4  # visits of an example in a round, times its stiffness: how slow passes are to settle
-_MOST = 20.0  # ... at most
-_PATIENCE = 5.0  # times as much where hosts would else mostly wait for one another
+_PATIENCE = 5.0  # times as much effort, where hosts would else mostly wait for one another
+_ALONE = 10.0  # times as much where there is but one host, with nobody to agree with
 _PROOF = 2.0  # visits of every example, for one more that proves something
 _LONG = 100  # rounds in which the gap has to become less, by this part
 _LITTLE = 0.01
@@ -36,18 +35,28 @@ class Lead:
         The problems.
     seen : callable
         Makes of the weights of the problems, as shares have them, those that the user sees.
+    effort : float, default 2.0
+        Visits of an example in a round, at least.
     """
 
-    def __init__(self, hosts: Hosts, courses: Sequence[Course], seen: Callable[[list[Array]], Array]) -> None:
+    def __init__(
+        self,
+        hosts: Hosts,
+        courses: Sequence[Course],
+        seen: Callable[[list[Array]], Array],
+        effort: float = 2.0,
+    ) -> None:
         self.hosts, self.courses, self._seen = hosts, courses, seen
         self.history: list[Record] = []
         self.rounds = self.restarts = self.nbytes = 0
         self.began = time.perf_counter()
         self.keep: Callable[[], Any] | None = None  # what to do after every round
         self._shapes: list[Array] = []  # how free shares are in every coordinate
-        self._effort = self._least = 1.0
+        self._effort = self._least = effort * (_ALONE if len(hosts) == 1 else 1.0)
         self._cheap = False  # whether proofs cost little beside all the waiting
         self._since = 0.0  # visits since the last proof
+        self._calm = 0  # records before the last loss: what is lost has to be found again before bounds move
+        self._limit = 0  # rounds up to which to go on, where dual variables are lost when all was done
 
     @property
     def left(self) -> list[Course]:
@@ -85,28 +94,33 @@ class Lead:
 
     def begin(self, alpha: dict[Any, Any] | None = None, weights: Sequence[Array] | None = None) -> None:
         """Have all hosts begin, maybe with dual variables for every piece of the data, and with weights to prove."""
-        reports = self.hosts.ask("measure", [()] * len(self.courses)).sums
-        self._shapes = [shape_of(report.u.dense, len(self.hosts)) for report in reports]
-        stiffness = max(report.linear / max(1, report.examples) for report in reports)
-        self._effort = self._least = min(max(1.0, _EFFORT * stiffness), _MOST)
+        while (answer := self.hosts.ask("measure", [()] * len(self.courses))).fresh:
+            pass
+        self._shapes = [shape_of(report.u.dense, len(self.hosts)) for report in answer.sums]
+        starts = [None] * len(self.courses) if weights is None else weights
+        for course, report, w in zip(self.courses, answer.sums, starts, strict=True):
+            course.begin(report.linear / max(1, report.examples), w)
         self._join(alpha)
+        self.restarts = 0  # all have only just begun
         if alpha is not None and any(course.dual < course.lower for course in self.courses):  # zeros are better
             self._join({})
         if weights is not None:
             self._prove(weights)
 
     def gather(self, verb: str) -> dict[Any, Any]:
-        """Return what all pieces of the data have to say, but for those of hosts that had to begin anew."""
-        answer = self.hosts.ask(verb, [()] * len(self.courses))
-        if answer.fresh:
-            self.restarts += len(answer.fresh)
+        """Return what all pieces of the data have to say, after more rounds where some were lost at the very end."""
+        while (answer := self.hosts.ask(verb, [()] * len(self.courses))).fresh:
             self._join()
+            if self._limit:
+                self._settle()
         return answer.each
 
     def _join(self, alpha: dict[Any, Any] | None = None) -> None:
         """See that all hosts have begun, and learn where they are."""
+        self._calm = len(self.history)
         for _ in range(_ATTEMPTS):
-            self.hosts.ask("begin", [(Vector.of(shape),) for shape in self._shapes])
+            begun = self.hosts.ask("begin", [(Vector.of(shape),) for shape in self._shapes])
+            self.restarts += len(begun.fresh)
             if alpha is not None and self.hosts.ask("take", [alpha]).fresh:
                 continue
             answer = self.hosts.ask("prove", [(None,)] * len(self.courses))
@@ -114,14 +128,13 @@ class Lead:
                 for course, report, shape in zip(self.courses, answer.sums, self._shapes, strict=True):
                     course.begin_anew(report, shape)
                 return
-        raise RuntimeError(f"{len(answer.fresh)} shares of the data were lost {_ATTEMPTS} times in a row")
+        raise RuntimeError(f"shares of the data were lost {_ATTEMPTS} times in a row, before all had begun")
 
     def _ask(self, verb: str, messages: Sequence[Any]) -> list[Report] | None:
         """Ask; return None where somebody had to begin anew, and all have to."""
         began = time.perf_counter()
         answer = self.hosts.ask(verb, messages)
         if answer.fresh:
-            self.restarts += len(answer.fresh)
             self._join()
             return None
         self.nbytes += answer.nbytes
@@ -152,7 +165,7 @@ class Lead:
     @property
     def _stalled(self) -> bool:
         """Whether the gap has not become less for long: rounding, or a search that bounds too much, lets it not."""
-        if len(self.history) <= _LONG or not np.isfinite(then := self.history[-1 - _LONG].gap):
+        if len(self.history) - self._calm <= _LONG or not np.isfinite(then := self.history[-1 - _LONG].gap):
             return False
         return self.record.gap > (1 - _LITTLE) * then
 
@@ -189,7 +202,16 @@ class Lead:
                 status = "interrupted"
         if self.left and (status != "interrupted" or not self.certified):
             self.prove()
-        self._ask("settle", [(course.better,) for course in self.courses])
+        self._limit = max_rounds if status == "max_iter" else 0
+        self._settle()
         if self.left:
             return status
         return "converged" if all(course.converged for course in self.courses) else "uncertified"
+
+    def _settle(self) -> None:
+        """Have all shares go back to their best dual variables, after more rounds where some were lost."""
+        while True:
+            while self.left and self.rounds < self._limit:
+                self.round()
+            if self._ask("settle", [(course.better,) for course in self.courses]) is not None:
+                return
