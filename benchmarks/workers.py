@@ -38,7 +38,7 @@ INTRO = f"""Seconds: DaskSVMClassifier with {WORKERS} worker processes of one th
 against SVMClassifier(n_jobs={WORKERS}) in one process, to the same certified gap; medians, least and most, in
 turns, and seconds of CPU time of all processes. Ratio: threads / workers. Last, in MB, how far memory rises above
 what was in use before the fit, at most: of the client, of a worker, and of the one process. killed-*: one of the
-workers is killed after half the rounds, with all that it held, is started again and reads its rows again; beside
+workers is killed after half the rounds, with all that it held, and another one reads its rows again; beside
 it, in place of threads, the same without that."""
 
 
@@ -133,17 +133,17 @@ def seconds(name: str, task: Task, options: Any) -> dict[str, Any]:
 
 def killed(name: str, task: Task, options: Any) -> dict[str, Any]:
     data, target = sets.load(task.set), TARGETS[-1]
-    with placed(data) as (client, paths):
-        with_workers(client, paths, task, target, 0)
-        whole, hurt = [], []
-        for seed in range(options.repeats):
+    whole, hurt = [], []
+    for seed in range(options.repeats):
+        with placed(data) as (client, paths):  # anew, as a worker takes long to come back
+            with_workers(client, paths, task, TARGETS[0], 0)
             whole.append(with_workers(client, paths, task, target, seed))
             with _murder(client, max(1, whole[-1].rounds // 2)):
                 hurt.append(with_workers(client, paths, task, target, seed))
-            told = f"{hurt[-1].seconds:.2f} s and {hurt[-1].rounds} rounds, {whole[-1].rounds} if nobody is killed"
-            options.tell(f"{name}: {told}")
-            if not hurt[-1].restarts:
-                options.note(f"{name}: the worker that was killed had no share")
+        told = f"{hurt[-1].seconds:.2f} s and {hurt[-1].rounds} rounds, {whole[-1].rounds} if nobody is killed"
+        options.tell(f"{name}: {told}")
+        if not hurt[-1].restarts:
+            options.note(f"{name}: the worker that was killed had no share")
     _show(name, target, hurt, whole)
     return {"name": name, "hurt": [run._asdict() for run in hurt], "whole": [run._asdict() for run in whole]}
 
