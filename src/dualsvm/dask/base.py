@@ -10,6 +10,7 @@ from typing import Any, Self, TypeVar
 
 from sklearn.utils.validation import check_is_fitted
 
+from .cluster import aside
 from .lazy import lazily
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -92,7 +93,8 @@ def unharmed(method: Method) -> Method:
     def fit(self: Any, *args: Any, **kwargs: Any) -> Any:
         before = vars(self).copy()
         try:
-            return method(self, *args, **kwargs)
+            with aside():
+                return method(self, *args, **kwargs)
         except BaseException as error:
             if not getattr(error, "fitted", False):
                 vars(self).clear()

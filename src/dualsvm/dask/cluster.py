@@ -12,12 +12,12 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from distributed import CancelledError, Client, Future, get_worker, wait
+from distributed import CancelledError, Client, Future, get_worker, rejoin, secede, wait
 from distributed.comm.core import CommClosedError
 from distributed.scheduler import KilledWorker
 
@@ -228,6 +228,20 @@ class Cluster:
     def _leave(self) -> None:
         with suppress(Exception):  # whoever is gone has let go
             self._client.run(leave, self._fit, on_error="ignore")
+
+
+@contextmanager
+def aside() -> Iterator[None]:
+    """Have a task that fits leave its thread to those that it waits for; elsewhere this does nothing."""
+    try:
+        secede()
+    except (AttributeError, KeyError, ValueError):  # this is no task, or one that has done so already
+        yield
+        return
+    try:
+        yield
+    finally:
+        rejoin()
 
 
 def _abandoned() -> RuntimeError:
