@@ -203,8 +203,8 @@ public:
         return linear + regulariser_.conjugate(v_);
     }
 
-    /// Multiplies all C_i and dual variables by a factor; `rebuild` has to follow. For that, the dual is what it is with
-    /// a variance of factor S, times the factor: no Gram matrix has to change.
+    /// Multiplies all C_i and dual variables by a factor; `rebuild` has to follow. The dual is then the factor times
+    /// that of the problem with so many times the variance, and no Gram matrix has to change.
     void scale(double factor) {
         for (Held& block : blocks_) {
             block.cost *= factor;

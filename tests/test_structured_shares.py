@@ -5,6 +5,7 @@ import pytest
 
 from dualsvm import Prior, StructuredSVM
 from dualsvm.shares import Course, Host, Lead, Order, Together
+from dualsvm.structured.constraints import OracleError
 from dualsvm.structured.examples import Examples, Stream
 from dualsvm.structured.oracle import OfTask, TaskProblem
 from dualsvm.structured.share import OracleShare, ground_of
@@ -111,7 +112,12 @@ def test_shares_may_be_empty_and_of_any_size():
 
 def test_examples_that_are_read_in_their_order():
     task, (X, Y) = task_of("Signs"), CASES["Signs"][1]
-    lead = pursued(lead_of(task, X, Y, [11], read=lambda X, Y: Stream(list(zip(X, Y, strict=True)))))
+    lead = lead_of(task, X, Y, [11], read=lambda X, Y: Stream(list(zip(X, Y, strict=True))))
+    lead.begin()
+    for effort in (0.4, 0.5, 1.7):  # a pass ends anywhere
+        order = lead.courses[0].order(effort, effort == 0.5)
+        lead.courses[0].take(lead.hosts.ask("turn", [(order,)]).sums[0])
+    lead.ended = lead.pursue(400)
     assert lead.ended == "converged"
     assert_brackets((lead.lower, lead.upper), write_out(task, X, Y, Signs.outputs, C).optimum())
 
@@ -190,6 +196,36 @@ def test_what_is_told_of_a_round_is_what_the_dual_variables_make(feature):
         course.prove(z, anew)
         distance = course.ground.apart(z, course.u)  # and the rest of the gap is what the examples lack
         assert course.ground.distance(z) + anew.loss - course.dual == pytest.approx(distance + anew.gap, rel=1e-9)
+
+
+class Missing(Signs):
+    """A search that finds the worst output only as long as it is asked near 0."""
+
+    def loss_augmented_inference(self, x, y, w):
+        return super().loss_augmented_inference(x, y, w) if abs(w).max(initial=0) < 0.2 else y
+
+
+def test_a_search_that_misses_constraints_is_found_out():
+    X, Y = signs_data()
+    with pytest.raises(ValueError, match="a search misses constraints"):
+        pursued(lead_of(Missing(), X, Y, [15]))
+
+
+class Failing(Signs):
+    def loss_augmented_inference(self, x, y, w):
+        if x[0][0] == 7.0:
+            raise RuntimeError("too hot")
+        return super().loss_augmented_inference(x, y, w)
+
+
+def test_errors_name_the_piece():
+    X, Y = signs_data()
+    X[7][0][0] = 7.0
+    problem = TaskProblem(Failing(), Examples(X, Y), "margin", C, None, None, None)
+    share = OracleShare(problem, [5, 0, 20, 5], 0, names=["a", "b", "c", "d"])
+    share.begin(share.measure().u)
+    with pytest.raises(OracleError, match="the task failed on example 2 of c: RuntimeError: too hot"):
+        share.prove(np.zeros(4))
 
 
 class Guessing(Signs):

@@ -10,6 +10,7 @@ from typing import Any, Self, TypeVar
 
 from sklearn.utils.validation import check_is_fitted
 
+from ..linear.base import FittedInterrupt
 from .cluster import aside
 from .lazy import lazily
 
@@ -95,10 +96,11 @@ def unharmed(method: Method) -> Method:
         try:
             with aside():
                 return method(self, *args, **kwargs)
-        except BaseException as error:
-            if not getattr(error, "fitted", False):
-                vars(self).clear()
-                vars(self).update(before)
+        except FittedInterrupt:
+            raise KeyboardInterrupt from None
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
             raise
 
     return fit  # type: ignore[return-value]

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from ..checks import Array
 from ..data.cut import query_starts
 from ..linear import SVMClassifier, SVMRanker, SVMRegressor
+from ..linear.base import FittedInterrupt
 from ..linear.chunks import Learner, Reads
 from ..linear.classes import ClassLearner
 from ..linear.queries import QueryLearner
@@ -118,9 +119,7 @@ class DaskLinear(OnCluster):
         self._set(lead, shared.learner, facts, accounts)
         self._kept = kept
         if status == "interrupted":
-            interrupt = KeyboardInterrupt()
-            interrupt.fitted = True  # type: ignore[attr-defined]
-            raise interrupt
+            raise FittedInterrupt
         if not self.converged_ and status in ("max_iter", "stalled"):
             warn_not_converged(self.n_iter_, self.gap_, tol, status == "stalled")
         return self

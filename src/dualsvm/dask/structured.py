@@ -11,6 +11,8 @@ import numpy as np
 from distributed import Client
 
 from ..checks import Array
+from ..linear.base import FittedInterrupt
+from ..linear.encoding import as_text
 from ..progress import printers
 from ..shares import Answer, Course, Host, Kept, Lead
 from ..solve import as_passes, as_seed, as_threads, as_tolerance
@@ -25,26 +27,30 @@ from .cluster import Cluster
 from .data import as_client, bag_pieces, check_picklable, held
 from .load import PairList, Piece, load_pairs
 
+_EFFORT = 0.5  # calls of the oracle in a round, for every example
 
-class _Told(NamedTuple):
-    """What a piece tells: its number of examples, whether any of them counts, and what the task learns from it."""
+
+class _Size(NamedTuple):
+    """The number of examples of a piece, and whether any of them counts."""
 
     n: int
     counts: bool
-    survey: Any
 
 
-def look(task: Any, piece: Piece, *blocks: Any) -> _Told:
-    """Look at a piece, on a worker."""
+def size(piece: Piece, *blocks: Any) -> _Size:
+    """Look how large a piece is, on a worker."""
     pairs = load_pairs(piece, *blocks)
-    if not pairs:
-        return _Told(0, False, None)
+    return _Size(len(pairs), bool(pairs) and (pairs.weight is None or bool(pairs.weight.any())))
+
+
+def look(task: Any, piece: Piece, *blocks: Any) -> Any:
+    """Return what a piece tells a task, on a worker."""
+    pairs = load_pairs(piece, *blocks)
     try:
-        told = survey(task, [x for x, _ in pairs], [y for _, y in pairs])
+        return survey(task, [x for x, _ in pairs], [y for _, y in pairs])
     except Exception as error:
         error.add_note(f"in {piece.name}")
         raise
-    return _Told(len(pairs), pairs.weight is None or bool(pairs.weight.any()), told)
 
 
 class PairHost(Host):
@@ -58,6 +64,8 @@ class PairHost(Host):
         Whose parameters hold.
     pieces : sequence of tuple
         Keys of the pieces, and their pairs.
+    names : sequence of str
+        What messages call them.
     seed : int
         Of the order in which examples are visited.
     threads : int
@@ -65,7 +73,13 @@ class PairHost(Host):
     """
 
     def __init__(
-        self, number: int, model: StructuredSVM, pieces: Sequence[tuple[Hashable, PairList]], seed: int, threads: int
+        self,
+        number: int,
+        model: StructuredSVM,
+        pieces: Sequence[tuple[Hashable, PairList]],
+        names: Sequence[str],
+        seed: int,
+        threads: int,
     ) -> None:
         pairs = [pair for _, some in pieces for pair in some]
         examples = Examples([x for x, _ in pairs], [y for _, y in pairs])
@@ -75,7 +89,8 @@ class PairHost(Host):
         rest = model.prior, model.lower, model.upper
         self._problem = TaskProblem(model.task, examples, model.rescaling, costs(model, examples), *rest)
         self._sizes = [len(some) for _, some in pieces]
-        share = OracleShare(self._problem, self._sizes, seed + number, threads, model.cache_mb, model.prune_after)
+        search = threads, model.cache_mb, model.prune_after
+        share = OracleShare(self._problem, self._sizes, seed + number, *search, names)
         super().__init__(number, [key for key, _ in pieces], [share])
 
     def _answer(self, verb: str, messages: Sequence[Any]) -> Answer:
@@ -119,8 +134,9 @@ class Make:
     def __call__(self, number: int, pieces: Sequence[Piece], blocks: Sequence[Any], threads: int) -> PairHost:
         """Return a host of some pieces."""
         loaded = [((p.number, 0), load_pairs(p, *some)) for p, some in zip(pieces, blocks, strict=True)]
-        n_jobs = self.model.n_jobs
-        return PairHost(number, self.model, loaded, self.seed, threads if n_jobs is None else as_threads(n_jobs))
+        names = [piece.name for piece in pieces]
+        threads = threads if self.model.n_jobs is None else as_threads(self.model.n_jobs)
+        return PairHost(number, self.model, loaded, names, self.seed, threads)
 
 
 class DaskStructuredSVM(OnCluster, StructuredSVM, local=StructuredSVM):
@@ -219,16 +235,14 @@ class DaskStructuredSVM(OnCluster, StructuredSVM, local=StructuredSVM):
         keeper = Checkpoint(checkpoint, checkpoint_every, resume)
         client, tol = as_client(self.client), as_tolerance(self.tol)
         pieces = held(client, bag_pieces(client, X, Y, sample_weight, options), pairs=True)
-        told = _looked_at(client, self.task, pieces)
-        some = [k for k, one in enumerate(told) if one.n > 0]
+        pieces, sizes = _examples(client, pieces)
         model = self._bare()
-        model.task = agreed(self.task, [told[k].survey for k in some])
+        model.task = _initialised(client, self.task, pieces)
         model._check()
         C = model._cost(None, Examples([0], [0]))[:1]
         ground, outward = ground_of(OfTask(model.task, 1, C, model.prior, model.lower, model.upper, None))
-        sizes = [told[k].n for k in some]
-        cluster = Cluster(client, [pieces[k] for k in some], sizes, Make(model, as_seed(self.random_state)))
-        lead = Lead(cluster, [Course(ground, tol, len(cluster))], lambda weights: outward(weights[0]))
+        cluster = Cluster(client, pieces, sizes, Make(model, as_seed(self.random_state)))
+        lead = Lead(cluster, [Course(ground, tol, len(cluster))], lambda weights: outward(weights[0]), _EFFORT)
         try:
             start = getattr(self, "_kept", None) if self.warm_start else None
             same = start and (self.prior is None or self.prior.covariance is None)  # coordinates are weights
@@ -240,6 +254,8 @@ class DaskStructuredSVM(OnCluster, StructuredSVM, local=StructuredSVM):
             cluster.close()
         self._set_from(lead, status, model.task)
         self._kept = kept
+        if status == "interrupted":
+            raise FittedInterrupt
         self._warn(status, self.n_iter_, self.gap_)
         return self
 
@@ -268,19 +284,24 @@ class DaskStructuredSVM(OnCluster, StructuredSVM, local=StructuredSVM):
         return self._call("predict", X)
 
 
-def _looked_at(client: Client, task: Any, pieces: Sequence[Piece]) -> list[_Told]:
-    """Have all pieces looked at, on workers."""
-    told = client.gather([client.submit(look, task, piece, *piece.futures, pure=False) for piece in pieces])
-    if not any(one.n for one in told):
+def _examples(client: Client, pieces: Sequence[Piece]) -> tuple[list[Piece], list[int]]:
+    """Return the pieces that hold examples, and how many."""
+    told = client.gather([client.submit(size, piece, *piece.futures, pure=False) for piece in pieces])
+    some = [k for k, one in enumerate(told) if one.n > 0]
+    if not some:
         raise ValueError(f"there are no examples to learn from: all {len(pieces)} partitions are empty")
     if not any(one.counts for one in told):
         raise ValueError("sample_weight must not be zero for every example: at least one must count")
-    return list(told)
+    return [pieces[k] for k in some], [told[k].n for k in some]
+
+
+def _initialised(client: Client, task: Any, pieces: Sequence[Piece]) -> Any:
+    """Return the task when it has learned from the pieces: one that cannot agree, from the first."""
+    some = pieces if callable(getattr(task, "agree", None)) else pieces[:1]
+    return agreed(task, client.gather([client.submit(look, task, p, *p.futures, pure=False) for p in some]))
 
 
 def _about(model: StructuredSVM) -> dict[str, str]:
     """Return what a checkpoint says of the problem; what the examples are tells what the task is, too."""
-    from ..linear.encoding import as_text
-
     names = ("C", "rescaling", "prior", "lower", "upper")
     return {name: as_text(getattr(model, name), name) for name in names} | {"estimator": type(model).__name__}

@@ -21,10 +21,14 @@ from .ground import Ground, padded
 from .share import RELAX
 
 _FAIR = 3.0  # times as large one part of the gap may be as the other
-_QUICK = 0.25  # power of their ratio that s follows
-_TIRED = 0.7  # ... times this, whenever s turns back: a freedom that never comes to rest may lead round in circles
+_QUICK = 0.25  # power of their ratio that s follows, at most
+_TIRED = 0.6  # ... times this, whenever s turns back: a freedom that never comes to rest may lead round in circles
+_AWAKE = 1.3  # ... and times this when it has gone on in one direction for so many rounds
+_STEADY = 8
 _STEP = 2.0  # times as large or small s becomes, at most
 _RARE = 0.01  # of a typical coordinate: one that there is less of is as free as that
+_CROSSED = 1e-3  # of the bounds: if they cross by more, that is not rounding
+_DUST = 1e-12  # of the linear part of the dual: so much is always rounding
 
 
 class Course:
@@ -53,6 +57,7 @@ class Course:
         self._shape = np.ones(ground.n_weights)
         self._freedom, self._quick = 1.0, _QUICK
         self._up: bool | None = None  # whether s was last raised
+        self._steady = 0  # how often in a row
         self._z, self._v = ground.weights(self.u), self.u
         self._order: Order | None = None  # of the present round
         self._pivot: Array | None = None
@@ -85,20 +90,24 @@ class Course:
         """Return the present weights."""
         return Order(self._z, single=self.single).offer
 
+    def begin(self, stiffness: float, w: Array | None = None) -> None:
+        """Take note of the mean of C x' S x over the examples, and maybe of weights to begin with."""
+        if self.shares > 1:
+            self._freedom = 1 / max(1.0, stiffness)  # passes over problems with s times the variance then do well
+        if w is not None:
+            self._z = w
+
     def begin_anew(self, report: Report, shape: Array) -> None:
         """Take note of where the shares are, when some of them have just begun."""
         self._shape = shape
         self._stand(report)
-        self._pivot, self._anew, self.better = self.ground.weights(self.u), True, False
+        self._pivot, self._anew, self.better = self._z, True, False
         self._kept, self._enough = -np.inf, False
         self._v = self._pivot + self._freedom / self.shares * self._spread(self.u)
         self._z = self._agreed()
 
     def order(self, effort: float, certify: bool) -> Order:
         """Return what to ask for in the next round; `certify`: whether to prove how good the present weights are."""
-        if self.shares == 1:  # there is nobody to agree with
-            self._z = self.ground.weights(self.u)
-            self._pivot, self._anew = 2 * self._z - self.ground.free(self.u), True
         state = self._z, self._freedom, self._pivot, self._anew
         self._order = Order(*state, effort, self.better, certify, self.single)
         self._pivot, self._anew = None, False
@@ -110,8 +119,8 @@ class Course:
         self._stand(report)
         factor, unproven = 1.0, self._order.certify and bool(np.isnan(report.loss))
         if self._order.certify:
-            gap = self._bound(self._order.offer, report.loss)
-            factor = self._balance(report.gap if unproven else gap - self._away())
+            gap, away = self._bound(self._order.offer, report.loss), self.ground.apart(self._z, self.u)
+            factor = self._balance(away, report.gap if unproven else gap - away)
         if report.change is not None:
             self.u = self.u + padded(report.change.dense, len(self.u))
             self.linear += report.rise
@@ -147,18 +156,16 @@ class Course:
         mean = 0.0 if self.ground.mean is None else s * self.ground.mean
         return self.ground.confined((mean + self.shares * self._v) / (s + self.shares))
 
-    def _away(self) -> float:
-        """Return what the weights that the shares are to agree on, and u, differ by."""
-        return self.ground.apart(self._z, self.u)
-
-    def _balance(self, rest: float) -> float:
-        """Return by how much s is to change, given what the examples lack at the weights that were offered."""
-        away = self._away()
-        if self.shares == 1 or not (away > 0 and rest > 0) or 1 / _FAIR <= away / rest <= _FAIR:
+    def _balance(self, away: float, rest: float) -> float:
+        """Return by how much s is to change, given what z and u differ by, and what the examples lack at z."""
+        if not (away > 0 and rest > 0) or 1 / _FAIR <= away / rest <= _FAIR:
             return 1.0
         up = away > rest
+        self._steady = self._steady + 1 if up == self._up else 0
         if self._up is not None and up != self._up:
             self._quick *= _TIRED
+        elif self._steady >= _STEADY:
+            self._quick = min(_QUICK, _AWAKE * self._quick)
         self._up = up
         return float(min(max((away / rest) ** self._quick, 1 / _STEP), _STEP))
 
@@ -173,6 +180,11 @@ class Course:
         lower, upper = self.dual, self.ground.distance(w) + loss
         self.better = lower >= self._kept
         self.lower, self._kept = max(self.lower, lower), max(self._kept, lower)
+        if self.lower - upper > _CROSSED * max(abs(lower), abs(upper)) + _DUST * abs(self.linear):
+            raise ValueError(
+                f"what was found proves that the objective is {self.lower:.6g} at least, but what the examples lose "
+                f"adds up to {upper:.6g} only: a search misses constraints (one that is not exact has to say so)"
+            )
         if upper < self.upper:
             self.upper, self.w = upper, w
         # where rounding makes them cross, it is at least as large as that: the lower bound gives way by as much

@@ -16,9 +16,8 @@ from .course import Course, shape_of
 from .exchange import Report, Vector
 from .host import Hosts
 
-_EFFORT = 0.4  # visits of an example in a round, times its stiffness: how slow passes are to settle
-_MOST = 20.0  # ... at most
-_PATIENCE = 5.0  # times as much where hosts would else mostly wait for one another
+_PATIENCE = 5.0  # times as much effort, where hosts would else mostly wait for one another
+_ALONE = 10.0  # times as much where there is but one host, with nobody to agree with
 _PROOF = 2.0  # visits of every example, for one more that proves something
 _LONG = 100  # rounds in which the gap has to become less, by this part
 _LITTLE = 0.01
@@ -36,16 +35,24 @@ class Lead:
         The problems.
     seen : callable
         Makes of the weights of the problems, as shares have them, those that the user sees.
+    effort : float, default 2.0
+        Visits of an example in a round, at least.
     """
 
-    def __init__(self, hosts: Hosts, courses: Sequence[Course], seen: Callable[[list[Array]], Array]) -> None:
+    def __init__(
+        self,
+        hosts: Hosts,
+        courses: Sequence[Course],
+        seen: Callable[[list[Array]], Array],
+        effort: float = 2.0,
+    ) -> None:
         self.hosts, self.courses, self._seen = hosts, courses, seen
         self.history: list[Record] = []
         self.rounds = self.restarts = self.nbytes = 0
         self.began = time.perf_counter()
         self.keep: Callable[[], Any] | None = None  # what to do after every round
         self._shapes: list[Array] = []  # how free shares are in every coordinate
-        self._effort = self._least = 1.0
+        self._effort = self._least = effort * (_ALONE if len(hosts) == 1 else 1.0)
         self._cheap = False  # whether proofs cost little beside all the waiting
         self._since = 0.0  # visits since the last proof
         self._calm = 0  # records before the last loss: what is lost has to be found again before bounds move
@@ -90,8 +97,9 @@ class Lead:
         while (answer := self.hosts.ask("measure", [()] * len(self.courses))).fresh:
             pass
         self._shapes = [shape_of(report.u.dense, len(self.hosts)) for report in answer.sums]
-        stiffness = max(report.linear / max(1, report.examples) for report in answer.sums)
-        self._effort = self._least = min(max(1.0, _EFFORT * stiffness), _MOST)
+        starts = [None] * len(self.courses) if weights is None else weights
+        for course, report, w in zip(self.courses, answer.sums, starts, strict=True):
+            course.begin(report.linear / max(1, report.examples), w)
         self._join(alpha)
         self.restarts = 0  # all have only just begun
         if alpha is not None and any(course.dual < course.lower for course in self.courses):  # zeros are better

@@ -266,8 +266,7 @@ class Search(Seeker):
         if np.isfinite(expected) and expected > 0:
             self.factor *= min(max((distance + seen - lower) / expected, 0.3), 3.0)
         self.factor = max(self.factor, 0.3)
-        if self.problem.sequential:  # all have been read: the next pass begins again
-            self.queue = self._in_order()
+        self.begin_pass()
         self.certified = True
 
     def _check_order(self) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -67,7 +69,7 @@ class OfTask(Searched):
 class TaskProblem(OfTask):
     """The problem with x = phi(x_i, y_i) - phi(x_i, h) and l = loss(y_i, h) for all outputs h.
 
-    With slack rescaling both are multiplied by loss(y_i, h).
+    With slack rescaling both are multiplied by loss(y_i, h). `name_of` tells what errors call an example.
     """
 
     def __init__(
@@ -84,6 +86,7 @@ class TaskProblem(OfTask):
         super().__init__(task, examples.n, cost, prior, lower, upper, learned)
         self.examples, self.rescaling = examples, rescaling
         self.sequential, self.most = examples.sequential, examples.most
+        self.name_of: Callable[[int], str] = "example {}".format
         self.compiled = hasattr(task, "encode") and rescaling == "margin"
         self._look()
 
@@ -99,7 +102,7 @@ class TaskProblem(OfTask):
         prints = np.empty(self.n_examples, dtype=np.uint64)
         for part in parts_of(np.arange(self.n_examples), min(PART, self.most)):
             for i, x, y in zip(part, *self.examples.read(part), strict=True):
-                phi = as_feature(self.task.joint_feature(x, y), f"example {i}: joint_feature", None)
+                phi = as_feature(self.task.joint_feature(x, y), f"{self.name_of(i)}: joint_feature", None)
                 prints[i] = fingerprint(common, x, y, *phi)
         return prints
 
@@ -120,6 +123,19 @@ class TaskProblem(OfTask):
                     losses.append(None)
         return losses
 
+    def squares(self, which: Array) -> Array:
+        """Return the sums of the squares of the joint features of some examples, as many as they have."""
+        found = [np.zeros(0)]
+        for i, x, y in zip(which, *self.examples.read(which), strict=True):
+            name = self.name_of(int(i))
+            with _blaming(name):
+                own = _Oracle(self.task, x, y, name, False).own
+            found.append(np.bincount(own.column, own.x**2).astype(np.float64))
+        sums = np.zeros(max(len(each) for each in found))
+        for each in found:
+            sums[: len(each)] += each
+        return sums
+
     @property
     def price(self) -> float | None:
         """What a call costs, as the task says."""
@@ -133,7 +149,7 @@ class TaskProblem(OfTask):
         if self.compiled:
             found = Found(*self._encoded(which, X, Y).search(np.arange(len(which)), w, crew.threads))
             return found._replace(example=which[found.example])
-        asked = list(zip(which.tolist(), X, Y, ~self._known[which], strict=True))
+        asked = list(zip(map(self.name_of, which.tolist()), X, Y, ~self._known[which], strict=True))
         self._known[which] = True
         answers = crew.map(_ask, asked, self.task, w, self.rescaling)
         found = collect(which, answers)
@@ -149,7 +165,7 @@ class TaskProblem(OfTask):
                 try:
                     self.task.encode([x], [y])
                 except Exception as error:
-                    raise OracleError(f"example {i}: {error}") from error
+                    raise OracleError(f"{self.name_of(int(i))}: {error}") from error
             raise
 
 
@@ -165,17 +181,24 @@ def bounds_of(task: Any, lower: Any, upper: Any) -> tuple[Any, Any]:
     return lower, upper
 
 
-def _ask(asked: list[tuple[int, Any, Any, bool]], task: Any, w: Array, rescaling: str) -> list[Answer]:
+def _ask(asked: list[tuple[str, Any, Any, bool]], task: Any, w: Array, rescaling: str) -> list[Answer]:
     answers = []
-    for i, x, y, new in asked:
-        try:
-            oracle = _Oracle(task, x, y, f"example {i}", new, hasattr(task, "encode"))
+    for name, x, y, new in asked:
+        with _blaming(name):
+            oracle = _Oracle(task, x, y, name, new, hasattr(task, "encode"))
             answers.append(oracle.margin(w) if rescaling == "margin" else oracle.slack(w))
-        except OracleError:
-            raise
-        except Exception as error:
-            raise OracleError(f"the task failed on example {i}: {type(error).__name__}: {error}") from error
     return answers
+
+
+@contextmanager
+def _blaming(name: str) -> Iterator[None]:
+    """Have errors say on which example the task failed."""
+    try:
+        yield
+    except OracleError:
+        raise
+    except Exception as error:
+        raise OracleError(f"the task failed on {name}: {type(error).__name__}: {error}") from error
 
 
 class _Oracle:

@@ -76,6 +76,11 @@ class Seeker:
         which = np.arange(len(self.gaps)) if self.problem.sequential else self.paying
         return parts_of(which, max(self.part, _ENOUGH))
 
+    def begin_pass(self) -> None:
+        """Forget who was to be next: where examples are read in their order, all have just been read."""
+        if self.problem.sequential:
+            self.queue = self._in_order()
+
     def choose(self) -> Array:
         """Return the next examples to ask about."""
         if len(self.queue):

@@ -14,12 +14,11 @@ from ..shares.exchange import Order, Report, Vector
 from ..shares.ground import Ground, padded
 from ..shares.share import Own
 from .constraints import Found, joined
-from .oracle import OfTask
-from .problem import Searched
+from .oracle import OfTask, TaskProblem
 from .seek import Seeker
 from .working import WorkingSet
 
-_SOLVED = 0.1  # of what was lacking when the turn began: less is not worth the oracle
+_SOME = 1000  # examples that tell how much there is of every coordinate
 
 
 def ground_of(problem: OfTask) -> tuple[Ground, Callable[[Array], Array]]:
@@ -43,7 +42,7 @@ class OracleShare:
 
     Parameters
     ----------
-    problem : Searched or None
+    problem : TaskProblem or None
         The problem of its examples; None if there are none.
     sizes : sequence of int
         How many of these examples belong to each piece of the data, in their order.
@@ -55,24 +54,43 @@ class OracleShare:
         Memory for constraints, in megabytes.
     prune_after : int, default 50
         A constraint that has been without a dual variable for so many visits is dropped.
+    names : sequence of str, default ()
+        What errors call these pieces.
     """
 
     def __init__(
         self,
-        problem: Searched | None,
+        problem: TaskProblem | None,
         sizes: Sequence[int],
         seed: int,
         n_jobs: int | None = None,
         cache_mb: float = 1024.0,
         prune_after: int = 50,
+        names: Sequence[str] = (),
     ) -> None:
         self.problem, self.sizes = problem, sizes
+        self._starts, self._names = np.cumsum([0, *sizes]), names
+        if problem is not None and names:
+            problem.name_of = self._name_of
         self._settings = seed, n_jobs, cache_mb, prune_after
         self._n = 0 if problem is None else problem.n_examples
 
+    def _name_of(self, i: int) -> str:
+        piece = int(np.searchsorted(self._starts, i, side="right")) - 1
+        return f"example {i - self._starts[piece]} of {self._names[piece]}"
+
     def measure(self) -> Report:
-        """Tell nothing of the coordinates: which of them constraints have is still to be found."""
-        return Report(u=Vector.of(np.zeros(0)), examples=self._n)
+        """Tell how much there is of every coordinate in the true outputs, as far as some examples can tell."""
+        masses, stiffness = np.zeros(0), 0.0
+        if self.problem is not None and self.problem.prior.covariance is None:
+            some = np.arange(min(self._n, _SOME))
+            if not self.problem.sequential:
+                some = np.sort(np.random.default_rng(self._settings[0]).choice(self._n, len(some), replace=False))
+            squares = padded(self.problem.squares(some), self.problem.n_weights)
+            variance = self.problem.shape(len(squares)).variance
+            masses = self._n / len(some) * (squares if variance is None else variance * squares)
+            stiffness = float(self.problem.cost.mean() * masses.sum())
+        return Report(u=Vector.of(masses), linear=stiffness, examples=self._n)
 
     def begin(self, shape: Vector) -> None:
         """Take note of how free shares are in every coordinate."""
@@ -125,14 +143,14 @@ class OracleShare:
             seeker.take(self._found)
             seeker.optimize()
             self._found = None
-        before = seeker.calls
+        before = seeker.calls - report.visited  # those of a proof count, too
         while len(seeker.paying) and seeker.calls < before + effort * self._n:
             which = seeker.choose()
             seeker.explore(which)
             seen[which] = np.where(np.isnan(seen[which]), seeker.gaps[which], seen[which])
             seeker.optimize()
         report.gap = float(np.nanmean(seen)) * self._n if not np.isnan(seen).all() else 0.0
-        report.visited += seeker.calls - before
+        report.visited = seeker.calls - before
         report.awake = self._working.held
 
     def prove(self, w: Array | None) -> Report:
@@ -153,6 +171,7 @@ class OracleShare:
             paid = np.where(cost[which] > 0, cost[which] * np.maximum(found.bound, 0.0), 0.0)
             report.loss += float(paid.sum())
             parts.append(found)
+        self._seeker.begin_pass()
         self._found = joined(parts) if parts else None
         report.gap, report.visited = float(self._seeker.gaps.sum()), self._seeker.calls - calls
         return report
