@@ -21,7 +21,10 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 6))
 Y = (X @ RNG.normal(size=(6, 3)) + RNG.normal(size=(300, 3))).argmax(axis=1)
 TOL = 1e-3
-VERBS = ["measure", "begin", "prove", "turn", "settle", "account"]
+MOMENTS = [(verb, 2) for verb in ("measure", "begin", "prove", "turn", "settle", "account")] + [
+    ("turn", 1),
+    ("account", 1),
+]
 
 
 @pytest.fixture(scope="module")
@@ -103,8 +106,7 @@ def kill(pids):
         os.kill(pid, signal.SIGKILL)
 
 
-@pytest.mark.parametrize("verb", VERBS)
-@pytest.mark.parametrize("many", [1, 2])
+@pytest.mark.parametrize(("verb", "many"), MOMENTS)
 def test_workers_killed_before_a_question(mortal, pids, local, monkeypatch, verb, many):
     seen = when_asked(monkeypatch, verb, lambda: kill(pids[:many]), count=3 if verb == "turn" else 1)
     model = DaskSVMClassifier(tol=TOL, random_state=0, client=mortal).fit(*rows())
@@ -127,6 +129,15 @@ def test_a_worker_killed_while_it_answers(mortal, pids, local, monkeypatch, verb
     model = DaskSVMClassifier(tol=TOL, random_state=0, client=mortal).fit(*rows())
     timers[0].join()
     check(model, local)
+
+
+def test_workers_killed_while_a_checkpoint_is_written(mortal, pids, local, monkeypatch, tmp_path):
+    path = tmp_path / "checkpoint"
+    when_asked(monkeypatch, "keep", lambda: kill(pids), count=2)
+    model = DaskSVMClassifier(tol=TOL, random_state=0, client=mortal)
+    check(model.fit(*rows(), checkpoint=path, checkpoint_every=0), local)
+    assert model.n_restarts_ >= 1
+    check_left(mortal)
 
 
 def test_scattered_data_that_are_lost(mortal, pids, monkeypatch):

@@ -124,9 +124,11 @@ class Cluster:
         for _ in range(_ATTEMPTS):
             try:
                 answer = self._ask(verb, messages)
-            except _LOST as error:
-                reason, self._where = str(error), []
+            except Exception as error:
+                if self._client.status == "running" and not isinstance(error, _LOST):
+                    raise
                 self._check()
+                reason, self._where = str(error), []
                 continue
             if not answer.gone:
                 return answer
@@ -138,7 +140,10 @@ class Cluster:
     def _ask(self, verb: str, messages: Sequence[Any]) -> Answer:
         while not self._where:
             self._find()
-        letter = self._client.scatter(list(messages), hash=False)
+        try:
+            letter = self._client.scatter(list(messages), hash=False, timeout=_ALONE)
+        except TimeoutError:
+            raise _abandoned() from None
         pairs = zip(self._hosts, self._where, strict=True)
         parts = [self._client.submit(asked, host, self._serial, verb, letter, **_at(where)) for host, where in pairs]
         while len(parts) > 1:
