@@ -129,8 +129,8 @@ def gather_pieces(
     if options:
         raise ValueError(f"options are for paths that workers open, but X is {_told(X)}")
     if isinstance(X, da.Array):
-        X = _by_rows(X)
-        given = {name: _aligned(value, X, name) for name, value in given.items()}
+        X = by_rows(X)
+        given = {name: aligned(value, X, name) for name, value in given.items()}
     return [replace(piece, margin=number) for piece in _pieces(client, {"X": X} | given)]
 
 
@@ -192,7 +192,7 @@ def held(client: Client, pieces: Sequence[Piece], pairs: bool = False) -> list[P
 
 def _pieces(client: Client, given: dict[str, Any]) -> list[Piece]:
     """Return pieces of what is given, which begins to be computed."""
-    blocks = _partitions(_persisted(client, given))
+    blocks = partitions(_persisted(client, given))
     fields, count = tuple(_FIELDS.get(name, name) for name in blocks), len(blocks["X"])
     flat = [block for several in blocks.values() for block in several]
     futures = iter(client.compute([block for block in flat if not isinstance(block, Future)]))
@@ -217,7 +217,7 @@ def _persisted(client: Client, given: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _partitions(given: dict[str, Any]) -> dict[str, list[Any]]:
+def partitions(given: dict[str, Any]) -> dict[str, list[Any]]:
     """Return what is given as lists of delayed objects and futures, as many of each."""
     X = given["X"]
     if isinstance(X, list) and X and all(isinstance(each, tuple) for each in X):
@@ -295,14 +295,14 @@ def _alone(given: dict[str, Any]) -> None:
         raise ValueError(f"paths and tuples come with their own targets, weights and queries: leave {min(given)} out")
 
 
-def _by_rows(X: da.Array) -> da.Array:
+def by_rows(X: da.Array) -> da.Array:
     """Return a table whose blocks are whole rows."""
     if X.ndim != 2:
         raise ValueError(f"X must have rows and columns, got a Dask array of {X.ndim} dimensions")
     return X if X.numblocks[1] == 1 else X.rechunk({1: -1})
 
 
-def _aligned(value: Any, X: da.Array, name: str) -> Any:
+def aligned(value: Any, X: da.Array, name: str) -> Any:
     """Return what belongs to rows in the partitions of X, where lengths are known."""
     if not isinstance(value, da.Array) or value.ndim == 0:
         return value

@@ -49,7 +49,7 @@ def lazily(model: Any, method: str, X: Any) -> Any:
     parts = isinstance(X, list) and bool(X) and all(isinstance(each, Delayed | Future) for each in X)
     if not parts and not is_dask_collection(X):
         return getattr(model, method)(X)
-    light = _light(model)
+    light = lightened(model)
     once = delayed(light, traverse=False)
     if parts:
         return [delayed(call, pure=False)(each, once, method) for each in X]
@@ -94,7 +94,7 @@ def _rows(X: Any) -> Any:
     return as_features(X)[0] if hasattr(X, "tocsr") else X
 
 
-def _light(model: Any) -> Any:
+def lightened(model: Any) -> Any:
     """Return the model without what no prediction needs, which may be large."""
     light = copy.copy(model)
     for name in _LEFT:

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils.validation import check_is_fitted
 
 from ..checks import Array
 from ..data.cut import query_starts
@@ -26,6 +27,7 @@ from .checkpoint import Checkpoint
 from .cluster import Cluster
 from .data import as_client, gather_pieces, held
 from .load import Piece, load
+from .score import in_partitions, tally
 from .survey import Facts, Targets, survey
 
 
@@ -291,6 +293,28 @@ class DaskSVMClassifier(DaskLinear, SVMClassifier, local=SVMClassifier):
         """
         return self._call("decision_function", X)
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the mean accuracy; that of collections is added up where they are.
+
+        Parameters
+        ----------
+        X : Dask array or dataframe, list of futures or delayed objects, or array-like
+            Features.
+        y : Dask array or series, list, or array-like
+            Classes, in partitions as those of X.
+        sample_weight : Dask array or series, list, or array-like, default None
+            Weights.
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self)
+        if not in_partitions(X):
+            return float(self.to_local().score(X, y, sample_weight))
+        found = tally(self.to_local(), X, y, sample_weight, self.client)
+        return found.hits / found.weight
+
 
 class DaskSVMRegressor(DaskLinear, SVMRegressor, local=SVMRegressor):
     """`dualsvm.SVMRegressor` on a Dask cluster: the same problem and the same proof, with the rows where they are.
@@ -372,6 +396,30 @@ class DaskSVMRegressor(DaskLinear, SVMRegressor, local=SVMRegressor):
         Dask array or series, list of delayed objects, or ndarray
         """
         return self._call("predict", X)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the coefficient of determination; that of collections is added up where they are.
+
+        Parameters
+        ----------
+        X : Dask array or dataframe, list of futures or delayed objects, or array-like
+            Features.
+        y : Dask array or series, list, or array-like
+            Targets, in partitions as those of X.
+        sample_weight : Dask array or series, list, or array-like, default None
+            Weights.
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self)
+        if not in_partitions(X):
+            return float(self.to_local().score(X, y, sample_weight))
+        found = tally(self.to_local(), X, y, sample_weight, self.client)
+        if found.spread == 0:
+            return float(found.lost == 0)
+        return 1 - found.lost / found.spread
 
 
 class DaskSVMRanker(DaskLinear, SVMRanker, local=SVMRanker):
@@ -464,3 +512,25 @@ class DaskSVMRanker(DaskLinear, SVMRanker, local=SVMRanker):
         Dask array or series, list of delayed objects, or ndarray
         """
         return self._call("predict", X)
+
+    def score(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None, k: int | None = None) -> float:
+        """Return the mean normalised discounted cumulative gain, for rows in memory only.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Features.
+        y, qid, sample_weight, k
+            As in `SVMRanker.score`.
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self)
+        if in_partitions(X):
+            raise TypeError(
+                f"X is a {type(X).__name__}, but queries are scored in memory: compute relevances, queries and "
+                "predict(X), and give those to a metric, such as sklearn.metrics.ndcg_score"
+            )
+        return float(self.to_local().score(X, y, qid, sample_weight, k))
