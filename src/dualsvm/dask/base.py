@@ -11,6 +11,7 @@ from typing import Any, Self, TypeVar
 from sklearn.utils.validation import check_is_fitted
 
 from ..linear.base import FittedInterrupt
+from .cluster import aside
 from .lazy import lazily
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -93,7 +94,8 @@ def unharmed(method: Method) -> Method:
     def fit(self: Any, *args: Any, **kwargs: Any) -> Any:
         before = vars(self).copy()
         try:
-            return method(self, *args, **kwargs)
+            with aside():
+                return method(self, *args, **kwargs)
         except FittedInterrupt:
             raise KeyboardInterrupt from None
         except BaseException:

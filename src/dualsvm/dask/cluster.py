@@ -12,12 +12,12 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from distributed import CancelledError, Client, Future, get_worker, wait
+from distributed import CancelledError, Client, Future, get_worker, rejoin, secede, wait
 from distributed.comm.core import CommClosedError
 from distributed.scheduler import KilledWorker
 
@@ -124,9 +124,11 @@ class Cluster:
         for _ in range(_ATTEMPTS):
             try:
                 answer = self._ask(verb, messages)
-            except _LOST as error:
-                reason, self._where = str(error), []
+            except Exception as error:
+                if self._client.status == "running" and not isinstance(error, _LOST):
+                    raise
                 self._check()
+                reason, self._where = str(error), []
                 continue
             if not answer.gone:
                 return answer
@@ -138,7 +140,10 @@ class Cluster:
     def _ask(self, verb: str, messages: Sequence[Any]) -> Answer:
         while not self._where:
             self._find()
-        letter = self._client.scatter(list(messages), hash=False)
+        try:
+            letter = self._client.scatter(list(messages), hash=False, timeout=_ALONE)
+        except TimeoutError:
+            raise _abandoned() from None
         pairs = zip(self._hosts, self._where, strict=True)
         parts = [self._client.submit(asked, host, self._serial, verb, letter, **_at(where)) for host, where in pairs]
         while len(parts) > 1:
@@ -228,6 +233,20 @@ class Cluster:
     def _leave(self) -> None:
         with suppress(Exception):  # whoever is gone has let go
             self._client.run(leave, self._fit, on_error="ignore")
+
+
+@contextmanager
+def aside() -> Iterator[None]:
+    """Have a task that fits leave its thread to those that it waits for; elsewhere this does nothing."""
+    try:
+        secede()
+    except (AttributeError, KeyError, ValueError):  # this is no task, or one that has done so already
+        yield
+        return
+    try:
+        yield
+    finally:
+        rejoin()
 
 
 def _abandoned() -> RuntimeError:

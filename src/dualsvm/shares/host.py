@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Hashable, Sequence
@@ -107,4 +108,4 @@ class Together:
         """Ask all hosts; return the sum of their answers."""
         self._serial += 1
         answers = [host.ask(self._serial, verb, messages) for host in self.hosts]
-        return replace(sum(answers[1:], answers[0]), busy=sum(answer.busy for answer in answers))
+        return replace(sum(answers[1:], answers[0]), busy=math.inf)  # nobody waits for anybody

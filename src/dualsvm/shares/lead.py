@@ -138,7 +138,7 @@ class Lead:
             self._join()
             return None
         self.nbytes += answer.nbytes
-        waited = time.perf_counter() - began - answer.busy
+        waited = max(0.0, time.perf_counter() - began - answer.busy)
         self._cheap = waited > answer.busy
         worth = waited / max(answer.busy, 1e-9) * self._effort / self._least
         self._effort = self._least * min(max(1.0, worth), _PATIENCE)
