@@ -45,8 +45,8 @@ def read_ahead(items: Generator[Item, None, None], depth: int) -> Generator[Item
             yield item
             del item  # or it would be kept while the next one is waited for
     finally:
-        atexit.unregister(end)
         end()
+        atexit.unregister(end)  # not before: Ctrl-C may come while the thread is waited for
 
 
 def _work(items: Generator[Any, None, None], waiting: Queue[Any], stop: Event) -> None:
