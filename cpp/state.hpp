@@ -63,8 +63,9 @@ public:
     /// the given centre; kappa 0 takes it away. Bounds remain those of the problem itself.
     virtual void draw(const double* centre, double kappa) = 0;
 
-    /// lean: until the next call, optimize solves a problem with the same bounds on the weights, but with another prior:
-    /// around this mean, and with sigma times the variance. That is what a share of the examples sees of the others.
+    /// lean: until the next call, optimize solves a problem with the same bounds on the weights, but with another
+    /// prior: around this mean, and with sigma times the variance. That is what a share of the examples sees of the
+    /// others.
     virtual void lean(const double* mean, double sigma) = 0;
 
     virtual std::int64_t n_weights() const = 0;

@@ -17,7 +17,7 @@ from .exchange import Report, Vector
 from .host import Hosts
 
 _PATIENCE = 5.0  # times as much effort, where hosts would else mostly wait for one another
-_ALONE = 10.0  # times as much where there is but one host, with nobody to agree with
+_ALONE = 10.0  # times as much, at most, where there is but one host, with nobody to agree with
 _PROOF = 2.0  # visits of every example, for one more that proves something
 _LONG = 100  # rounds in which the gap has to become less, by this part
 _LITTLE = 0.01
@@ -52,7 +52,7 @@ class Lead:
         self.began = time.perf_counter()
         self.keep: Callable[[], Any] | None = None  # what to do after every round
         self._shapes: list[Array] = []  # how free shares are in every coordinate
-        self._effort = self._least = effort * (_ALONE if len(hosts) == 1 else 1.0)
+        self._effort = self._least = effort
         self._cheap = False  # whether proofs cost little beside all the waiting
         self._since = 0.0  # visits since the last proof
         self._calm = 0  # records before the last loss: what is lost has to be found again before bounds move
@@ -97,9 +97,13 @@ class Lead:
         while (answer := self.hosts.ask("measure", [()] * len(self.courses))).fresh:
             pass
         self._shapes = [shape_of(report.u.dense, len(self.hosts)) for report in answer.sums]
-        starts = [None] * len(self.courses) if weights is None else weights
+        starts, effort = [None] * len(self.courses) if weights is None else weights, self._least
         for course, report, w in zip(self.courses, answer.sums, starts, strict=True):
-            course.begin(report.linear / max(1, report.examples), w)
+            stiffness = report.linear / max(1, report.examples)
+            course.begin(stiffness, w)
+            if len(self.hosts) == 1:
+                self._least = max(self._least, effort * min(max(1.0, stiffness), _ALONE))
+        self._effort = self._least
         self._join(alpha)
         self.restarts = 0  # all have only just begun
         if alpha is not None and any(course.dual < course.lower for course in self.courses):  # zeros are better
