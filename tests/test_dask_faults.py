@@ -21,10 +21,7 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 6))
 Y = (X @ RNG.normal(size=(6, 3)) + RNG.normal(size=(300, 3))).argmax(axis=1)
 TOL = 1e-3
-MOMENTS = [(verb, 2) for verb in ("measure", "begin", "prove", "turn", "settle", "account")] + [
-    ("turn", 1),
-    ("account", 1),
-]
+MOMENTS = [("measure", 2), ("prove", 1), ("turn", 2), ("settle", 1), ("account", 2)]
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +69,8 @@ def check_left(client):
 
 
 def rows():
-    return da.from_array(X, chunks=(60, 6)), da.from_array(Y, chunks=60)
+    """Return the data under new names, as Dask gives up what has had several workers killed."""
+    return da.from_array(X, chunks=(60, 6), name=False), da.from_array(Y, chunks=60, name=False)
 
 
 def check(model, local):

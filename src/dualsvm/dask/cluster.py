@@ -106,6 +106,7 @@ class Cluster:
         self._fit = uuid.uuid4().hex
         self._dealt = deal(sizes, self._homes(), self._workers())
         self._hosts: list[Future[Any]] = []
+        self._made: list[Future[Any]] = []  # all there ever were
         self._where: list[str] = []  # they are; empty where that is not known
 
     def __len__(self) -> int:
@@ -116,7 +117,9 @@ class Cluster:
         worker, numbers = self._dealt[number]
         own = [self._pieces[k] for k in numbers]
         blocks = [list(piece.futures) for piece in own]
-        return self._client.submit(settle, self._make, self._fit, number, own, blocks, **_at(worker))
+        made = self._client.submit(settle, self._make, self._fit, number, own, blocks, **_at(worker))
+        self._made.append(made)
+        return made
 
     def ask(self, verb: str, messages: Sequence[Any]) -> Answer:
         """Ask all hosts; return the sum of their answers."""
@@ -219,8 +222,14 @@ class Cluster:
                     "the data were scattered to a worker that is gone; give delayed objects, collections or paths, "
                     "and fit again"
                 )
-        if killed := [future for _, future in futures if _killed(future)]:
-            self._client.retry(killed)
+        if killed := [(piece, future) for piece, future in futures if _killed(future)]:
+            try:
+                self._client.retry([future for _, future in killed])
+            except KeyError:  # of what the pieces are made of, which is not ours
+                raise RuntimeError(
+                    f"workers died again and again while they made {killed[0][0].name}: see whether it takes more "
+                    "memory than they have"
+                ) from None
 
     def close(self) -> None:
         """Let go of the hosts, wherever they are."""
@@ -232,6 +241,7 @@ class Cluster:
 
     def _leave(self) -> None:
         with suppress(Exception):  # whoever is gone has let go
+            self._client.cancel(self._made)  # or they might be made again, as long as anything here refers to them
             self._client.run(leave, self._fit, on_error="ignore")
 
 
