@@ -107,6 +107,7 @@ class Cluster:
         self._dealt = deal(sizes, self._homes(), self._workers())
         self._hosts: list[Future[Any]] = []
         self._made: list[Future[Any]] = []  # all there ever were
+        self._open: list[Future[Any]] = []  # what the present question is about
         self._where: list[str] = []  # they are; empty where that is not known
 
     def __len__(self) -> int:
@@ -133,6 +134,8 @@ class Cluster:
                 self._check()
                 reason, self._where = str(error), []
                 continue
+            finally:
+                _release(self._open)
             if not answer.gone:
                 return answer
             reason, self._where = "hosts are not where they were", []
@@ -147,12 +150,18 @@ class Cluster:
             letter = self._client.scatter(list(messages), hash=False, timeout=_ALONE)
         except TimeoutError:
             raise _abandoned() from None
+        self._open += letter
         pairs = zip(self._hosts, self._where, strict=True)
-        parts = [self._client.submit(asked, host, self._serial, verb, letter, **_at(where)) for host, where in pairs]
+        parts = [self._submit(asked, host, self._serial, verb, letter, **_at(where)) for host, where in pairs]
         while len(parts) > 1:
-            parts = [self._client.submit(added, parts[k : k + _FAN], pure=False) for k in range(0, len(parts), _FAN)]
+            parts = [self._submit(added, parts[k : k + _FAN], pure=False) for k in range(0, len(parts), _FAN)]
         answer: Answer = self._result(parts[0])
         return answer
+
+    def _submit(self, function: Callable[..., Any], *args: Any, **how: Any) -> Future[Any]:
+        """Submit a task, whose result is let go when the question is answered."""
+        self._open.append(future := self._client.submit(function, *args, **how))
+        return future
 
     def _find(self) -> None:
         """Find out where the hosts are, when all have been made; have those made anew that are nowhere."""
@@ -160,7 +169,7 @@ class Cluster:
         for number, host in enumerate(self._hosts):
             if host.status == "cancelled" or _killed(host):
                 self._hosts[number] = self._host(number)
-        tokens: list[Token] = self._result(self._client.submit(list, self._hosts, pure=False))
+        tokens: list[Token] = self._result(self._submit(list, self._hosts, pure=False))
         workers = self._workers()
         missing = [token.number for token in tokens if token.address not in workers]
         for number in missing:  # a copy of the token is all that is left
@@ -233,7 +242,7 @@ class Cluster:
 
     def close(self) -> None:
         """Let go of the hosts, wherever they are."""
-        self._hosts.clear()
+        _release(self._made)
         if self._client.status == "running":
             letting = threading.Thread(target=self._leave, daemon=True)
             letting.start()
@@ -241,7 +250,6 @@ class Cluster:
 
     def _leave(self) -> None:
         with suppress(Exception):  # whoever is gone has let go
-            self._client.cancel(self._made)  # or they might be made again, as long as anything here refers to them
             self._client.run(leave, self._fit, on_error="ignore")
 
 
@@ -269,6 +277,13 @@ def _abandoned() -> RuntimeError:
 def _killed(future: Future[Any]) -> bool:
     """Tell whether a task was given up as workers died again and again while they had it."""
     return future.status == "error" and isinstance(future.exception(), KilledWorker)
+
+
+def _release(futures: list[Future[Any]]) -> None:
+    """Let go of futures. An error that something still refers to would keep them, and what they depend on, alive."""
+    for future in futures:
+        future.release()
+    futures.clear()
 
 
 def _at(worker: str) -> dict[str, Any]:
