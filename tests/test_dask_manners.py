@@ -207,3 +207,13 @@ def test_imports():
     code = f"import sys; sys.path.insert(0, {package!r}); import dualsvm; print('dask' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=100)
     assert found.stdout.strip() == "False"
+
+
+@pytest.mark.skipif(not hasattr(DaskSVMClassifier, "set_callbacks"), reason="callbacks came with scikit-learn 1.9")
+def test_callbacks_are_refused(client):
+    from sklearn.callback import ProgressBar
+
+    model = DaskSVMClassifier(client=client).set_callbacks(ProgressBar())
+    with pytest.raises(TypeError, match="not called on a cluster"):
+        model.fit([], [])
+    assert not hasattr(model, "coef_")

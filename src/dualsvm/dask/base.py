@@ -25,6 +25,7 @@ class OnCluster:
 
     _local: type[Any]
     client: Any
+    get_params: Any
 
     def __init_subclass__(cls, local: type[Any] | None = None) -> None:
         super().__init_subclass__()
@@ -34,18 +35,19 @@ class OnCluster:
         own = inspect.Parameter("client", inspect.Parameter.KEYWORD_ONLY, default=None)
         signature = inspect.signature(local.__init__)
 
-        def __init__(self: Any, *args: Any, client: Any = None, **parameters: Any) -> None:  # noqa: N807
+        def begin(self: Any, *args: Any, client: Any = None, **parameters: Any) -> None:
             local.__init__(self, *args, **parameters)
             self.client = client
 
-        __init__.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        # scikit-learn reads the parameters from the signature; mypy knows nothing of classes made here
+        begin.__signature__ = signature.replace(  # type: ignore[attr-defined]
             parameters=[*signature.parameters.values(), own]
         )
-        cls.__init__ = __init__  # type: ignore[method-assign]
+        cls.__init__ = begin  # type: ignore[method-assign]
 
     def _bare(self) -> Any:
         """Return the local estimator, not fitted."""
-        given: dict[str, Any] = self.get_params(deep=False)  # type: ignore[attr-defined]
+        given: dict[str, Any] = self.get_params(deep=False)
         given.pop("client")
         return self._local(**given)
 
@@ -60,7 +62,7 @@ class OnCluster:
         check_is_fitted(self)
         local = self._bare()
         for name, value in vars(self).items():
-            if name not in vars(local) and name != "client":
+            if name not in vars(local) and name not in ("client", "_kept"):
                 setattr(local, name, value)
         return local
 
@@ -82,6 +84,20 @@ class OnCluster:
         state: Any = super().__getstate__()
         return {**state, "client": None}  # a connection, which does not travel
 
+    def predict(self, X: Any) -> Any:
+        """Return what the ordinary estimator predicts: lazily for Dask collections, and at once for what lies here.
+
+        Parameters
+        ----------
+        X : Dask array, dataframe or bag, list of futures or delayed objects, or what the ordinary estimator takes
+            Features, or inputs.
+
+        Returns
+        -------
+        Dask array, series or bag, list of delayed objects, or what the ordinary estimator returns
+        """
+        return self._call("predict", X)
+
     def _call(self, method: str, X: Any) -> Any:
         check_is_fitted(self)
         return lazily(self.to_local(), method, X)
@@ -92,6 +108,10 @@ def unharmed(method: Method) -> Method:
 
     @functools.wraps(method)
     def fit(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if getattr(self, "_skl_callbacks", ()):
+            raise TypeError(
+                "scikit-learn's callbacks are not called on a cluster: see verbose, and history_ after fit"
+            )
         before = vars(self).copy()
         try:
             with aside():

@@ -46,12 +46,11 @@ def lazily(model: Any, method: str, X: Any) -> Any:
     >>> found, found.compute(scheduler="synchronous")
     (dask.array<call, shape=(2,), dtype=<U1, chunksize=(1,), chunktype=numpy.ndarray>, array(['a', 'b'], dtype='<U1'))
     """
-    parts = isinstance(X, list) and bool(X) and all(isinstance(each, Delayed | Future) for each in X)
-    if not parts and not is_dask_collection(X):
+    if not in_partitions(X):
         return getattr(model, method)(X)
     light = lightened(model)
     once = delayed(light, traverse=False)
-    if parts:
+    if isinstance(X, list):
         return [delayed(call, pure=False)(each, once, method) for each in X]
     if isinstance(X, Delayed):
         return delayed(call, pure=False)(X, once, method)
@@ -62,6 +61,12 @@ def lazily(model: Any, method: str, X: Any) -> Any:
     if hasattr(X, "pluck"):
         return X.map_partitions(call_inputs, once, method)
     raise TypeError(f"X must be a Dask array, dataframe or bag, or a list of partitions, got {type(X).__name__}")
+
+
+def in_partitions(X: Any) -> bool:
+    """Return whether something is a collection, or a list of partitions."""
+    several = isinstance(X, list) and bool(X) and all(isinstance(each, Delayed | Future) for each in X)
+    return several or is_dask_collection(X)
 
 
 def call(X: Any, model: Any, method: str, like: Any = None) -> Any:

@@ -14,8 +14,9 @@ from ..linear.queries import QueryLearner
 from ..linear.regressor import TargetLearner
 from .base import unharmed
 from .checkpoint import Checkpoint
+from .lazy import in_partitions
 from .rows import DATA, DaskLinear
-from .score import in_partitions, tally
+from .score import tally
 from .survey import Facts
 
 
@@ -124,20 +125,6 @@ class DaskSVMClassifier(DaskLinear, SVMClassifier, local=SVMClassifier):
         typical = classes if not isinstance(self.class_weight, str) else np.repeat(classes, np.asarray(facts.counts))
         return ClassLearner(model, DATA, Reads(), model._class_weight(typical))
 
-    def predict(self, X: Any) -> Any:
-        """Return the class with the highest score: lazily for Dask collections, and at once for arrays.
-
-        Parameters
-        ----------
-        X : Dask array or dataframe, list of futures or delayed objects, or array-like
-            Features.
-
-        Returns
-        -------
-        Dask array or series, list of delayed objects, or ndarray
-        """
-        return self._call("predict", X)
-
     def decision_function(self, X: Any) -> Any:
         """Return the scores: lazily for Dask collections, and at once for arrays.
 
@@ -241,20 +228,6 @@ class DaskSVMRegressor(DaskLinear, SVMRegressor, local=SVMRegressor):
 
     def _prepared(self, facts: Facts) -> Learner:
         return TargetLearner(self._bare(), DATA, Reads())
-
-    def predict(self, X: Any) -> Any:
-        """Return the predicted targets: lazily for Dask collections, and at once for arrays.
-
-        Parameters
-        ----------
-        X : Dask array or dataframe, list of futures or delayed objects, or array-like
-            Features.
-
-        Returns
-        -------
-        Dask array or series, list of delayed objects, or ndarray
-        """
-        return self._call("predict", X)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the coefficient of determination; that of collections is added up where they are.
@@ -362,20 +335,6 @@ class DaskSVMRanker(DaskLinear, SVMRanker, local=SVMRanker):
                 "two rows of different relevance"
             )
         return QueryLearner(self._bare(), DATA, Reads())
-
-    def predict(self, X: Any) -> Any:
-        """Return the scores by which to rank: lazily for Dask collections, and at once for arrays.
-
-        Parameters
-        ----------
-        X : Dask array or dataframe, list of futures or delayed objects, or array-like
-            Features.
-
-        Returns
-        -------
-        Dask array or series, list of delayed objects, or ndarray
-        """
-        return self._call("predict", X)
 
     def score(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None, k: int | None = None) -> float:
         """Return the mean normalised discounted cumulative gain, for rows in memory only.

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from dask import array as da
-from dask.base import compute, is_dask_collection
-from dask.delayed import Delayed, delayed
-from distributed import Future
+from dask.base import compute
+from dask.delayed import delayed
 
 from .data import aligned, by_rows, partitions
-from .lazy import call, lightened
+from .lazy import call, in_partitions, lightened
 
 _FAN = 8  # sums that are added up in one task
 
 
-class Tally(NamedTuple):
+@dataclass(frozen=True)
+class Tally:
     """What some rows tell: their weight, what was predicted well of it, and the mean and the squares of targets."""
 
     weight: float = 0.0
@@ -25,7 +26,7 @@ class Tally(NamedTuple):
     mean: float = 0.0
     spread: float = 0.0  # squares of what targets differ by from their mean
 
-    def __add__(self, other: Tally) -> Tally:  # type: ignore[override]
+    def __add__(self, other: Tally) -> Tally:
         weight, apart = self.weight + other.weight, other.mean - self.mean
         part = other.weight / weight if weight else 0.0
         return Tally(
@@ -35,12 +36,6 @@ class Tally(NamedTuple):
             self.mean + part * apart,
             self.spread + other.spread + apart**2 * self.weight * part,
         )
-
-
-def in_partitions(X: Any) -> bool:
-    """Return whether something is a collection, or a list of partitions."""
-    several = isinstance(X, list) and bool(X) and all(isinstance(each, Delayed | Future) for each in X)
-    return several or is_dask_collection(X)
 
 
 def tally(model: Any, X: Any, y: Any, sample_weight: Any = None, client: Any = None) -> Tally:

@@ -269,20 +269,6 @@ class DaskStructuredSVM(OnCluster, StructuredSVM, local=StructuredSVM):
         self.n_oracle_calls_ = sum(record.explored for record in lead.history)
         self.n_constraints_ = lead.record.active if lead.history else 0
 
-    def predict(self, X: Any) -> Any:
-        """Return the best outputs for inputs: lazily for Dask collections, and at once for sequences.
-
-        Parameters
-        ----------
-        X : Dask bag, list of futures or delayed objects, or sequence
-            Inputs.
-
-        Returns
-        -------
-        Dask bag, list of delayed objects, or list
-        """
-        return self._call("predict", X)
-
 
 def _examples(client: Client, pieces: Sequence[Piece]) -> tuple[list[Piece], list[int]]:
     """Return the pieces that hold examples, and how many."""
