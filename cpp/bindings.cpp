@@ -102,15 +102,16 @@ struct Held {
 
 using Passes = std::vector<std::tuple<std::int64_t, std::int64_t, double, double, double>>;
 
-Passes run(const std::vector<State*>& states, std::int64_t max_passes, std::int64_t max_visits, double goal) {
-    std::vector<Pass> passes;
+std::pair<Passes, bool> run(const std::vector<State*>& states, std::int64_t max_passes, std::int64_t max_visits,
+                            double goal, int threads, bool alone) {
+    Course course;
     {
         nb::gil_scoped_release release;
-        passes = optimize(states, max_passes, max_visits, goal);
+        course = optimize(states, max_passes, max_visits, goal, threads, alone);
     }
     Passes out;
-    for (const Pass& p : passes) out.emplace_back(p.visited, p.awake, p.lower, p.estimate, p.seconds);
-    return out;
+    for (const Pass& p : course.passes) out.emplace_back(p.visited, p.awake, p.lower, p.estimate, p.seconds);
+    return {out, course.reached};
 }
 
 std::vector<State*> together(const std::vector<Held*>& many) {
@@ -169,8 +170,10 @@ NB_MODULE(_core, m) {
         .def(nb::init<nb::object, nb::dict>())
         .def(nb::init<nb::object, nb::dict, const Held*>())
         .def("explore", [](Held& self) { self.state->explore(); })
-        .def("optimize", [](Held& self, std::int64_t max_passes, std::int64_t max_visits,
-                            double goal) { return run({self.state.get()}, max_passes, max_visits, goal); })
+        .def("optimize",
+             [](Held& self, std::int64_t max_passes, std::int64_t max_visits, double goal, int threads) {
+                 return run({self.state.get()}, max_passes, max_visits, goal, threads, true);
+             })
         .def("certify",
              [](Held& self, int threads) {
                  nb::gil_scoped_release release;
@@ -285,8 +288,9 @@ NB_MODULE(_core, m) {
             return self.state->moving()->prior.distance(std::vector<double>(w.data(), w.data() + w.size()));
         });
 
-    m.def("optimize", [](const std::vector<Held*>& many, std::int64_t max_passes, std::int64_t max_visits,
-                         double goal) { return run(together(many), max_passes, max_visits, goal); });
+    m.def("optimize",
+          [](const std::vector<Held*>& many, std::int64_t max_passes, std::int64_t max_visits, double goal,
+             int threads) { return run(together(many), max_passes, max_visits, goal, threads, false); });
     m.def("meet", [](const std::vector<Held*>& many, std::int64_t passes, double bar, Flags counted, Vector come,
                      Vector gone, Vector rank) {
         expect(!many.empty(), "nobody to meet");

@@ -131,6 +131,27 @@ DUALSVM_WIDE Tally inspect_wide(Block& block, typename Block::Scratch& scratch, 
     return inspect_loop(block, scratch, visits, w, u, answer);
 }
 
+/// Adds up in u what the dual variables of some examples make of it, and their linear part.
+template <class Block>
+inline double gather_loop(const Block& block, typename Block::Scratch& scratch, const std::uint32_t* examples,
+                          std::size_t n, const bool* which, double* u) {
+    const Weights sum{u, u, nullptr, nullptr, nullptr, nullptr};
+    double linear = 0;
+    for (std::size_t p = 0; p < n; ++p) {
+        const std::uint32_t i = examples[p];
+        if (which && !which[i]) continue;
+        linear += block.linear(i);
+        block.deposit(i, sum, scratch);
+    }
+    return linear;
+}
+
+template <class Block>
+DUALSVM_WIDE double gather_wide(const Block& block, typename Block::Scratch& scratch, const std::uint32_t* examples,
+                                std::size_t n, const bool* which, double* u) {
+    return gather_loop(block, scratch, examples, n, which, u);
+}
+
 /// Looks at examples at a fixed w: their losses, and how far each is from having anything to gain.
 template <class Block>
 inline Tally survey_loop(const Block& block, typename Block::Scratch& scratch, const Visits& visits, const double* w,
@@ -142,6 +163,7 @@ inline Tally survey_loop(const Block& block, typename Block::Scratch& scratch, c
         const Look look = block.look(i, w, scratch);
         tally.loss += look.loss;
         tally.gap += look.gap;
+        visits.finds[p] = look.violation > 0 ? Find::gain : Find::rest;
         if (rest) rest[i] = block.rest(i, scratch);
     }
     return tally;

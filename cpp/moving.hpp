@@ -46,7 +46,12 @@ struct Moving {
     std::int64_t blended = 0;   // passes blended into them
     bool foreign = false;       // they came from outside
     double linear = 0;
-    double little = -1;  // what the calendars take for little to gain, in the present pass
+    bool judged = false;  // whether `loss` is that of the weights offered
+    double loss = 0;
+    double known = kInfinity;  // the relative gap when everybody was looked at last
+    double truth = 1;          // that gap, in units of what the pass before it had seen
+    std::int64_t since = 0;    // visits since then
+    double little = -1;        // what the calendars take for little to gain, in the present pass
 
     Moving(const Shape& shape, std::size_t n, bool single_precision, std::uint64_t seed)
         : prior(shape, n), drawn(prior), single_precision(single_precision), random(seed), v(n) {
@@ -83,11 +88,15 @@ struct Moving {
         const double part = std::max(0.1, 8.0 / (7.0 + double(++blended)));
         for (std::size_t k = 0; k < offer.size(); ++k) offer[k] += part * (now[k] - offer[k]);
         prior.confine(offer);
+        judged = false;
+    }
+    void round() {
+        for (double& w : offer) w = rounded(w);
     }
     void restart() {
         offer = weights();
         blended = 0;
-        foreign = false;
+        foreign = judged = false;
     }
 };
 

@@ -3,12 +3,17 @@
 #include <cmath>
 #include <limits>
 
-#include "calendar.hpp"
 #include "state.hpp"
 
 namespace dualsvm {
 
 constexpr double kLittle = 0.1;  // times the mean part of the gap in the last pass: little to gain
+
+// Everybody is looked at again when the gap that the visits see has come down to kFiner of what it was then, unless
+// the goal is so near that it will soon be time for that, or to kNear of the goal; but then there must have been
+// kSeldom visits per example since, or kPulled where a certificate follows in any case, as a look at everybody has
+// its price; and at the latest after kOften.
+constexpr double kFiner = 0.3, kClose = 4, kNear = 0.9, kSeldom = 0.1, kPulled = 1, kOften = 3;
 
 constexpr std::size_t kRunLength = 32;  // examples of one of several states that are visited one after the other
 
@@ -18,63 +23,87 @@ struct Run {
     std::size_t from, to;
 };
 
-/// Who is due on the next day with anybody due at all, in a random order: of several states in short runs, as all of
-/// one state would first draw the weights to itself.
+/// Who is due in the next pass, in a random order: of several states in short runs, as all of one state would first
+/// draw the weights to itself.
 static std::vector<Run> turn(const std::vector<State*>& states, Random& random) {
     std::vector<Run> runs;
-    for (std::size_t day = 0; day < Calendar::kDays && runs.empty(); ++day) {
-        for (State* state : states) {
-            const std::size_t due = state->turn(), most = states.size() > 1 ? kRunLength : due;
-            for (std::size_t from = 0; from < due; from += most)
-                runs.push_back({state, from, std::min(from + most, due)});
-        }
+    for (State* state : states) {
+        const std::size_t due = state->turn(), most = states.size() > 1 ? kRunLength : due;
+        for (std::size_t from = 0; from < due; from += most)
+            runs.push_back({state, from, std::min(from + most, due)});
     }
     if (states.size() > 1)
         for (std::size_t i = runs.size(); i > 1; --i) std::swap(runs[i - 1], runs[random.below(std::uint32_t(i))]);
     return runs;
 }
 
-/// One pass over those who are due, the first state's for the first time if there is a meeting.
-static Pass pass(const std::vector<State*>& states, Meeting* meeting) {
+/// One pass over those who are due, the first state's for the first time if there is a meeting; and, when it is time,
+/// a look at those who sleep. `reached` is whether the gap is at most `goal`.
+static Pass pass(const std::vector<State*>& states, Meeting* meeting, double goal, int threads, bool alone,
+                 bool& reached) {
     Moving& moving = *states[0]->moving();
     const auto began = std::chrono::steady_clock::now();
-    const std::vector<Run> runs = turn(states, moving.random);
-    if (runs.empty()) return {};
-    std::int64_t due = 0;
+    std::int64_t n = 0, visited = 0, awake = 0;
+    for (const State* state : states) n += std::int64_t(state->size());
+    if (n == 0) return {};
     Tally tally;
-    for (const Run& run : runs) {
+    for (const Run& run : turn(states, moving.random)) {
         tally += run.state->visit(run.from, run.to, run.state == states[0] ? meeting : nullptr);
-        due += std::int64_t(run.to - run.from);
+        visited += std::int64_t(run.to - run.from);
     }
     moving.regain();
     moving.linear += tally.linear;
-    moving.blend();
+    visited > 0 ? moving.blend() : moving.restart();
     const double lower = moving.dual();
-    const double whole = moving.loose() && moving.scale > 0 ? moving.scale : std::abs(lower + tally.gap);
-    const double estimate = tally.gap / std::max(whole, std::numeric_limits<double>::min());
-    std::int64_t awake = 0;
-    moving.little = moving.pulled() ? -1.0 : kLittle * tally.gap / double(due);
+    const double scale = moving.loose() && moving.scale > 0 ? moving.scale : std::abs(lower + tally.gap);
+    const double unit = std::max(scale, std::numeric_limits<double>::min());
+    if (visited > 0) moving.little = moving.pulled() ? -1.0 : kLittle * tally.gap / double(visited);
     for (State* state : states) awake += state->note();
+
+    const bool exact = alone && !moving.loose();
+    double gap = tally.gap / unit;
+    reached = !exact && gap <= goal;
+    moving.since += visited;
+    const double now = moving.truth * gap, since = double(moving.since) / double(n);
+    const bool coarse = visited < n && now <= kFiner * moving.known && now > kClose * goal;
+    const bool finer = since >= (moving.pulled() ? kPulled : kSeldom) && (coarse || now <= kNear * goal);
+    const bool screens = !meeting && (visited == 0 || finer || since >= kOften);
+    if (screens) {
+        Screening all{0, 0, exact ? 0.0 : tally.gap};
+        for (State* state : states) {
+            const Screening one = exact ? state->screen_all(threads) : state->screen(threads);
+            all = {all.looks + one.looks, all.woken + one.woken, all.gap + one.gap};
+        }
+        moving.truth = exact && gap > 0 ? std::clamp(all.gap / unit / gap, 0.1, 10.0) : 1.0;
+        gap = all.gap / (exact ? std::max(std::abs(lower + all.gap), std::numeric_limits<double>::min()) : unit);
+        reached = gap <= goal;
+        moving.since = 0;
+        if (visited == 0) {
+            visited = all.looks;
+            awake = all.woken;
+        }
+    }
+    if (screens || visited == n) moving.known = gap;
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
-    return {due, awake, lower, estimate, took.count()};
+    return {visited, awake, lower, gap, took.count()};
 }
 
-std::vector<Pass> optimize(const std::vector<State*>& states, std::int64_t max_passes, std::int64_t max_visits,
-                           double goal) {
-    std::vector<Pass> passes;
-    while (!states.empty() && std::int64_t(passes.size()) < max_passes && max_visits > 0) {
-        const Pass last = pass(states, nullptr);
+Course optimize(const std::vector<State*>& states, std::int64_t max_passes, std::int64_t max_visits, double goal,
+                int threads, bool alone) {
+    Course course;
+    while (!states.empty() && std::int64_t(course.passes.size()) < max_passes && max_visits > 0 && !course.reached) {
+        const Pass last = pass(states, nullptr, goal, threads, alone, course.reached);
         if (last.visited == 0) break;
-        passes.push_back(last);
+        course.passes.push_back(last);
         max_visits -= last.visited;
-        if (last.estimate <= goal) break;
     }
-    return passes;
+    return course;
 }
 
 std::vector<Pass> meet(const std::vector<State*>& states, std::int64_t passes, Meeting& meeting) {
     std::vector<Pass> all;
-    for (std::int64_t k = 0; k < passes; ++k) all.push_back(pass(states, &meeting));
+    bool reached = false;
+    for (std::int64_t k = 0; k < passes; ++k) all.push_back(pass(states, &meeting, 0.0, 1, false, reached));
     return all;
 }
 

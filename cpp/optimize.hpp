@@ -36,7 +36,8 @@ void parallel(std::size_t n, F&& f) {
     for (auto& thread : threads) thread.join();
 }
 
-constexpr std::size_t kMostSums = 4;  // threads that each keep a Hessian of their own
+constexpr std::size_t kScreened = 2048;  // sleepers that are worth a thread
+constexpr std::size_t kMostSums = 4;     // threads that each keep a Hessian of their own
 
 template <class Block>
 class StateOf final : public State {
@@ -50,10 +51,10 @@ public:
           scratch_(block_.scratch()) {
         for (Index i = 0; i < block_.size(); ++i)
             if (block_.cost(i) > 0) examples_.push_back(std::uint32_t(i));
-        calendar_.reset(examples_, std::size_t(block_.size()));
+        explore();
     }
 
-    void explore() override { calendar_.wake(examples_); }
+    void explore() override { calendar_.wake(examples_, std::size_t(block_.size())); }
 
     std::size_t turn() override {
         calendar_.turn(due_);
@@ -71,8 +72,35 @@ public:
         return run(block_, scratch_, share(due_, 0, 1), from, to, moving_.moving(), moving_.sigma);
     }
     std::int64_t note() override { return note(due_); }
+    Screening screen(int threads) override {
+        calendar_.sleepers(due_);
+        const std::size_t shares = shares_of(due_, threads, kScreened);
+        const Tally all = look_over(due_, moving_.weights().data(), nullptr, shares);
+        return {std::int64_t(due_.size()), note(due_), all.gap};
+    }
+    Screening screen_all(int threads) override {
+        moving_.round();
+        const Tally all =
+            look_over(examples_, moving_.offer.data(), nullptr, shares_of(examples_, threads, kScreened));
+        moving_.loss = all.loss;
+        moving_.judged = true;
+        std::int64_t woken = 0;
+        for (std::size_t p = 0; p < examples_.size(); ++p) {
+            if (finds_[p] == Find::rest || !calendar_.sleeps(examples_[p])) continue;
+            calendar_.enter(examples_[p], Find::gain);
+            ++woken;
+        }
+        const double upper = moving_.prior.distance(moving_.offer) + all.loss;
+        return {std::int64_t(examples_.size()), woken, upper - moving_.dual()};
+    }
+    std::size_t size() const override { return examples_.size(); }
 
-    Bounds certify(int threads) override { return bounds(examples_, threads, false); }
+    Bounds certify(int threads) override {
+        if (!moving_.judged) return bounds(examples_, threads, false);
+        std::vector<double> u(moving_.v.size());
+        const double linear = gather(nullptr, u.data(), threads);
+        return settle(std::move(u), linear, moving_.loss);
+    }
 
     bool smooth() const override { return Smooth<Block> && block_.squared && !moving_.prior.boxed(); }
     Bounds answer(std::int64_t stride, int threads) override {
@@ -118,6 +146,7 @@ public:
     void lean(const double* mean, double sigma) override {
         obey(moving_.prior.around(mean), sigma);
         moving_.leaning = true;
+        moving_.known = kInfinity;
     }
 
     std::int64_t n_weights() const override { return std::int64_t(moving_.v.size()); }
@@ -130,7 +159,7 @@ public:
     }
     double set_alpha(const double* alpha, int threads) override {
         for (Index i = 0; i < block_.size(); ++i) block_.set_alpha(i, alpha);
-        const double lower = certify(threads).lower;
+        const double lower = bounds(examples_, threads, false).lower;
         moving_.restart();
         return lower;
     }
@@ -144,36 +173,37 @@ public:
     }
     Tally survey(const double* w, double* rest, int threads) override {
         if (rest) std::fill(rest, rest + block_.size(), kInfinity);
-        const std::size_t shares = shares_of(examples_, threads);
-        std::vector<Tally> tallies(shares);
-        auto scratches = scratch(shares);
-        finds_.resize(examples_.size());
-        parallel(shares, [&](std::size_t t) {
-            const auto run = wide() ? survey_wide<Block> : survey_loop<Block>;
-            tallies[t] = run(block_, scratches[t], share(examples_, t, shares), w, rest);
-        });
-        Tally all;
-        for (const Tally& tally : tallies) all += tally;
-        return all;
+        return look_over(examples_, w, rest, shares_of(examples_, threads));
     }
-    double deposit(const bool* which, double* u) const override {
-        auto scratch = block_.scratch();
-        const Weights weights{u, u, nullptr, nullptr, nullptr, nullptr};
-        double linear = 0;
-        for (const std::uint32_t i : examples_) {
-            if (which && !which[i]) continue;
-            linear += block_.linear(i);
-            block_.deposit(i, weights, scratch);
-        }
-        return linear;
-    }
+    double deposit(const bool* which, double* u) const override { return gather(which, u, 1); }
 
     void set_weights(const double* w) override {
         moving_.offer.assign(w, w + moving_.v.size());
         moving_.foreign = true;
+        moving_.judged = false;
     }
 
 private:
+    /// Adds to u what the dual variables make of it, those of the examples in `which`, or of all; returns their
+    /// linear part.
+    double gather(const bool* which, double* u, int threads) const {
+        const std::size_t shares = shares_of(examples_, threads), n = moving_.v.size(), m = examples_.size();
+        std::vector<std::vector<double>> sums(shares - 1, std::vector<double>(n));
+        std::vector<double> linear(shares);
+        auto scratches = scratch(shares);
+        parallel(shares, [&](std::size_t t) {
+            const std::size_t from = m * t / shares, to = m * (t + 1) / shares;
+            const auto run = wide() ? gather_wide<Block> : gather_loop<Block>;
+            double* sum = t > 0 ? sums[t - 1].data() : u;
+            linear[t] = run(block_, scratches[t], examples_.data() + from, to - from, which, sum);
+        });
+        for (std::size_t t = 1; t < shares; ++t) {
+            linear[0] += linear[t];
+            for (std::size_t k = 0; k < n; ++k) u[k] += sums[t - 1][k];
+        }
+        return linear[0];
+    }
+
     /// Has the steps obey this, with sigma times the variance of the prior.
     void obey(Regulariser drawn, double sigma) {
         moving_.drawn = std::move(drawn);
@@ -185,19 +215,41 @@ private:
     }
 
     Bounds bounds(const std::vector<std::uint32_t>& examples, int threads, bool answer) {
-        for (double& w : moving_.offer) w = moving_.rounded(w);
+        moving_.round();
         std::vector<double> u(moving_.v.size());
         const Tally all = look_at(examples, moving_.offer.data(), u.data(), threads, answer);
-        moving_.rebuild(std::move(u), all.linear);
-        const double distance = moving_.prior.distance(moving_.offer);
-        const Bounds bounds{moving_.dual(), distance + all.loss, distance};
-        moving_.scale = bounds.upper;
+        const Bounds bounds = settle(std::move(u), all.linear, all.loss);
+        moving_.since = 0;
         if (answer) {  // the next pass begins anew
             moving_.blended = 0;
             moving_.foreign = false;
         } else if (moving_.foreign)
             moving_.restart();
         return bounds;
+    }
+
+    /// The bounds that these make, with the weights offered.
+    Bounds settle(std::vector<double> u, double linear, double loss) {
+        moving_.rebuild(std::move(u), linear);
+        const double distance = moving_.prior.distance(moving_.offer), upper = distance + loss,
+                     lower = moving_.dual();
+        moving_.scale = upper;
+        moving_.known = (upper - lower) / std::max(std::abs(upper), std::numeric_limits<double>::min());
+        return {lower, upper, distance};
+    }
+
+    /// Looks at examples at a fixed w, in the order in which their rows lie.
+    Tally look_over(const std::vector<std::uint32_t>& examples, const double* w, double* rest, std::size_t shares) {
+        std::vector<Tally> tallies(shares);
+        auto scratches = scratch(shares);
+        finds_.resize(examples.size());
+        parallel(shares, [&](std::size_t t) {
+            const auto run = wide() ? survey_wide<Block> : survey_loop<Block>;
+            tallies[t] = run(block_, scratches[t], share(examples, t, shares), w, rest);
+        });
+        Tally all;
+        for (const Tally& tally : tallies) all += tally;
+        return all;
     }
 
     /// Looks at examples at a fixed w, adds to u what their dual variables make of it, and wakes those with something
@@ -219,14 +271,13 @@ private:
             all += tallies[t];
             for (std::size_t k = 0; k < n; ++k) u[k] += sums[t - 1][k];
         }
-        calendar_.wake({});
+        calendar_.wake({}, std::size_t(block_.size()));
         note(examples);
         return all;
     }
 
     /// How many threads are worth having for these examples.
-    static std::size_t shares_of(const std::vector<std::uint32_t>& examples, int threads) {
-        constexpr std::size_t least = 64;
+    static std::size_t shares_of(const std::vector<std::uint32_t>& examples, int threads, std::size_t least = 64) {
         return std::max<std::size_t>(1, std::min<std::size_t>(std::size_t(threads), examples.size() / least));
     }
     auto scratch(std::size_t shares) const {
@@ -245,7 +296,7 @@ private:
     std::int64_t note(const std::vector<std::uint32_t>& examples) {
         std::int64_t awake = 0;
         for (std::size_t p = 0; p < examples.size(); ++p) {
-            calendar_.enter(examples[p], finds_[p], moving_.random);
+            calendar_.enter(examples[p], finds_[p]);
             awake += finds_[p] != Find::rest;
         }
         return awake;

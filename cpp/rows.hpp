@@ -44,8 +44,9 @@ constexpr Index kRun = 8;              // entries of a dense row that are looked
 constexpr Index kPrefetchBytes = 512;  // the head of a row; the hardware follows the rest of the run
 
 DUALSVM_AHEAD void prefetch(const void* from, Index bytes) {
-    for (Index b = 0; b < std::min(bytes, kPrefetchBytes); b += 64)
-        __builtin_prefetch(static_cast<const char*>(from) + b);
+    const Index n = std::min(bytes, kPrefetchBytes);
+    for (Index b = 0; b < n; b += 64) __builtin_prefetch(static_cast<const char*>(from) + b);
+    if (n > 0) __builtin_prefetch(static_cast<const char*>(from) + n - 1);  // the line in which it ends
 }
 
 template <class T, class I>

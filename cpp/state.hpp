@@ -22,6 +22,18 @@ struct Bounds {
     double distance;  // the part of the upper bound that the weights pay to the prior
 };
 
+/// What a screening finds: at how many it looked, how many of them woke up, and their part of the gap.
+struct Screening {
+    std::int64_t looks = 0, woken = 0;
+    double gap = 0;
+};
+
+/// What `optimize` did, and whether it ended at its goal.
+struct Course {
+    std::vector<Pass> passes;
+    bool reached = false;
+};
+
 /// What moves: dual variables, v, w and who is visited when, over a problem that stays where the caller has it.
 /// Three verbs act on it. Each does bounded work, none prints and none knows of Python.
 ///
@@ -37,16 +49,20 @@ public:
     /// explore: the next pass visits every example.
     virtual void explore() = 0;
 
-    /// What a pass of `optimize` is made of: find who is due next, in random order, and how many that are; visit some
-    /// of them, for the first time if there is a meeting; and note what was found; returns how many have something to
-    /// gain.
+    /// What a pass of `optimize` is made of: find who is due next, in random order; visit some of them, for the first
+    /// time if there is a meeting; and note what was found; returns how many have something to gain. Who rests at a
+    /// bound sleeps until a screening finds otherwise: of those who sleep, at the weights of now, or of everybody, at
+    /// the weights offered, which tells the whole gap, too.
     virtual std::size_t turn() = 0;
     virtual Tally visit(std::size_t from, std::size_t to, Meeting* meeting) = 0;
     virtual std::int64_t note() = 0;
+    virtual Screening screen(int threads) = 0;
+    virtual Screening screen_all(int threads) = 0;
+    virtual std::size_t size() const = 0;  // examples that cost something
 
     /// certify: the dual of alpha and the primal of the weights offered, in one pass over all examples; where single
     /// precision is asked for, the weights offered are first rounded to it. Rebuilds v from alpha, and wakes the
-    /// examples that have something to gain.
+    /// examples that have something to gain. Where a screening has just found the primal, that is not done again.
     virtual Bounds certify(int threads) = 0;
 
     /// answer: as certify, but first every dual variable becomes what the weights offered ask for. Newton's method
@@ -95,9 +111,11 @@ protected:
 };
 
 /// optimize: passes over the examples of some states, which share what moves, that are due, until `max_passes` of
-/// them, `max_visits` visits, or an estimated relative gap of `goal`.
-std::vector<Pass> optimize(const std::vector<State*>& states, std::int64_t max_passes, std::int64_t max_visits,
-                           double goal);
+/// them, `max_visits` visits, or a relative gap of `goal`. Of a state that is alone, and so knows all examples, and
+/// whose weights are not drawn anywhere, that is the gap of the weights offered; else an estimate of what may be
+/// gained.
+Course optimize(const std::vector<State*>& states, std::int64_t max_passes, std::int64_t max_visits, double goal,
+                int threads, bool alone);
 
 /// meet: passes over the first of these states, whose rows have just been read, in the company of the others.
 std::vector<Pass> meet(const std::vector<State*>& states, std::int64_t passes, Meeting& meeting);

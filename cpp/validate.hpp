@@ -10,13 +10,14 @@
 
 namespace dualsvm {
 
+constexpr std::int64_t kChecked = 4096;  // numbers that are checked together
+
 /// Whether every number is finite, and small enough to be squared and summed.
 template <class T>
 inline bool all_finite_loop(const T* x, std::size_t n) {
     constexpr T limit = sizeof(T) == sizeof(float) ? std::numeric_limits<T>::max() : T(1e150);
-    constexpr std::size_t run = 4096;
-    for (std::size_t from = 0; from < n; from += run) {
-        const std::size_t to = from + run < n ? from + run : n;
+    for (std::size_t from = 0; from < n; from += std::size_t(kChecked)) {
+        const std::size_t to = std::min(from + std::size_t(kChecked), n);
         int bad = 0;
 #pragma omp simd reduction(+ : bad)
         for (std::size_t k = from; k < to; ++k) bad += !(std::abs(x[k]) <= limit);
@@ -48,12 +49,19 @@ inline CsrCheck check_csr_loop(const I* start, std::size_t n_starts, const I* co
     if (std::size_t(start[n_starts - 1]) > n_columns_stored) return CsrCheck::broken;
     const I last = I(std::min<std::int64_t>(n_columns - 1, std::numeric_limits<I>::max()));
     const std::int64_t n = std::int64_t(start[n_starts - 1]);
-    std::int64_t outside = 0, falls = 0;
-#pragma omp simd reduction(+ : outside)
-    for (std::int64_t p = 0; p < n; ++p) outside += (column[p] < 0) | (column[p] > last);
-    if (outside) return CsrCheck::broken;
-#pragma omp simd reduction(+ : falls)
-    for (std::int64_t p = 1; p < n; ++p) falls += column[p] <= column[p - 1];
+    if (n > 0 && (column[0] < 0 || column[0] > last)) return CsrCheck::broken;
+    std::int64_t falls = 0;
+    for (std::int64_t from = 1; from < n; from += kChecked) {
+        const std::int64_t to = std::min(from + kChecked, n);
+        int outside = 0, fall = 0;
+#pragma omp simd reduction(+ : outside, fall)
+        for (std::int64_t p = from; p < to; ++p) {
+            outside += (column[p] < 0) | (column[p] > last);
+            fall += column[p] <= column[p - 1];
+        }
+        if (outside) return CsrCheck::broken;
+        falls += fall;
+    }
     for (std::size_t i = 1; i + 1 < n_starts; ++i) {  // from one row to the next they may fall
         const I p = start[i];
         falls -= p > 0 && p < start[i + 1] && column[p] <= column[p - 1];

@@ -287,8 +287,9 @@ def test_callbacks_of_a_step_of_a_pipeline():
 
 
 def interrupt_in_pass(monkeypatch, which):
-    """Have Ctrl-C pressed in the kernel, in the given call of it."""
+    """Have Ctrl-C pressed in the kernel, in the given call of it, each of which may do the work of one pass."""
     kernel, calls = State.optimize, []
+    monkeypatch.setattr("dualsvm.state._WORK", 1)
 
     def optimize(*arguments):
         calls.append(1)

@@ -83,16 +83,17 @@ class Rows:
     def mean_square(self, variance: Array | None = None) -> float:
         """Return the mean of ``x' S x`` over some of the rows, S the diagonal of a variance of shape (width,)."""
         d = self.matrix.shape[1]
-        s = np.ones(self.width) if variance is None else variance
-        constant = self.bias**2 * s[d] if self.bias != 0 else 0.0
+        constant = self.bias**2 * (1.0 if variance is None else variance[d]) if self.bias != 0 else 0.0
         if sp.issparse(self.matrix):
             if (nnz := self.matrix.nnz) == 0:
                 return float(constant)
             some = np.random.default_rng(0).integers(nnz, size=10 * _SOME)  # entries: rows may repeat a pattern
-            squares = np.square(self.matrix.data[some], dtype=np.float64) * s[self.matrix.indices[some]]
+            squares = np.square(self.matrix.data[some], dtype=np.float64)
+            if variance is not None:
+                squares *= variance[self.matrix.indices[some]]
             return float(squares.mean() * (nnz / self.n) + constant)
         some = np.square(self.matrix[:: max(1, self.n // _SOME)], dtype=np.float64)
-        return float((some @ s[:d]).mean() + constant)
+        return float((some.sum(axis=1) if variance is None else some @ variance[:d]).mean() + constant)
 
     def squares(self) -> Array:
         """Return the sum of squares of every column."""

@@ -59,7 +59,7 @@ class Record(NamedTuple):
     iteration : int
         Number of the pass, from 1; 0 is the state that a hot start began from.
     explored : int
-        Examples visited in the pass.
+        Examples visited in the pass; where nobody was due, those that were looked at.
     active : int
         Of those, the examples that had anything to gain.
     lower : float
@@ -68,7 +68,8 @@ class Record(NamedTuple):
         Least upper bound known after the pass: the primal of the best weights certified so far, inf before the
         first.
     estimate : float
-        Relative gap as seen in passing, while the weights moved. Not a bound.
+        Relative gap, of all examples if all were looked at, else as seen in passing, while the weights moved. Not a
+        bound.
     seconds : float
         Time since the solve began.
 

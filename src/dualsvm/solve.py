@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from .structured import OracleProblem, OracleSolution
 
 SEARCHED = "The search finds nothing worse, and proves no more"  # where it bounds what it looks for loosely
-_COARSE = 0.1  # certify again when the gap has come down to this part of the last certified one
+_SURE = 1 - 1e-6  # of the tolerance: what passes add up is rounded otherwise than what a certificate does
+_COARSE = 0.1  # gap to which to solve the first of the problems that draw the weights
 
 
 def solve(
@@ -56,7 +57,8 @@ def solve(
     random_state : int, RandomState, Generator or None, default None
         Seed of the order in which examples are visited. The same seed and `n_jobs` give the same result.
     n_jobs : int, default None
-        Number of threads for certificates and for the Hessians of Newton's method; None is 1 and -1 all cores.
+        Number of threads for certificates, for looks at all examples between passes, and for the Hessians of
+        Newton's method; None is 1 and -1 all cores.
         Passes run in one thread: shares of the examples in several threads lost more by their detours than they won.
     verbose : int, default 0
         1 shows a live line with a bar on log10 of the gap; 2 prints a line with both bounds for every pass.
@@ -136,7 +138,7 @@ def pursue(
 
     run = _Run(state, tol)
     status = "max_iter"
-    goal = _next_goal(_COARSE, tol)
+    goal = _COARSE if run.pull.kappa > 0 else _SURE * tol
     try:
         if start is not None:
             goal = run.certify()
@@ -151,7 +153,7 @@ def pursue(
                 continue
             one = bool(watchers) or np.isfinite(state.plain_passes)
             idle = not run.optimize(1 if one else max_iter - run.n_iter, goal)
-            if idle or run.history[-1].estimate <= goal or run.n_iter == max_iter or run.tired or run.ripe:
+            if idle or state.reached or run.n_iter == max_iter or run.tired or run.ripe:
                 goal = run.certify()
             status = run.tell(watchers) or status
             if idle:  # no example costs anything
@@ -286,7 +288,7 @@ class _Run:
         self.certified = True
 
     def certify(self) -> float:
-        """Certify the present state; return the estimate of the gap at which to do so again."""
+        """Certify the present state; return the gap at which to do so again."""
         w, before = self.state.weights(), self.gap
         lower, upper = self.state.certify()
         self.settle(w, lower, upper)
@@ -295,14 +297,10 @@ class _Run:
             last.iteration, last.explored, last.active, self.lower, self.upper, last.estimate, self._elapsed()
         )
         self.history[-1:] = [record]
-        if self.gap > self.tol and self.pull.move(w, before, upper, self.gap, self.visits):
-            factor = 1.0
-        else:  # what is seen in passing differs from the truth by a factor that changes slowly: learn it
-            factor = self.gap / last.estimate if last.estimate > 0 else 1.0
+        if self.gap > self.tol:
+            self.pull.move(w, before, upper, self.gap, self.visits)
         self.visits = 0
-        if self.pull.kappa > 0:
-            return self.pull.goal(self.gap, self.tol)
-        return _next_goal(_COARSE * self.gap, self.tol) / min(max(factor, 0.1), 10.0)
+        return self.pull.goal(self.gap, self.tol) if self.pull.kappa > 0 else _SURE * self.tol
 
     def finish(self, problem: Problem, status: str) -> Solution:
         if not self.certified:
@@ -320,11 +318,6 @@ class _Run:
             ids=problem.ids,
             fingerprint=problem.mapping.fingerprint,
         )
-
-
-def _next_goal(gap: float, tol: float) -> float:
-    """Return the gap at which to certify next: this one, or where that is almost there already, the tolerance."""
-    return gap if gap > 10 * tol else 0.95 * tol
 
 
 def match(start: Solution, problem: Problem) -> Array:

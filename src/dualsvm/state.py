@@ -113,6 +113,7 @@ class State:
         #: mean over the examples of C x' S x: how far a step along one example can reach
         self.stiffness = float(problem.cost.mean()) * problem.mapping.stretch * rows.mean_square(per_class)
         self.distance = 0.0
+        self.reached = False  # whether the last passes have come to their goal
         work = rows.numbers * layout.classes + problem.n_examples  # of a pass over everything
         self._max_visits = max(1, int(_WORK * problem.n_examples / work))
         self._kernel = layout.kernel(problem, rows, seed, single_precision)
@@ -148,7 +149,9 @@ class State:
         self, max_passes: int, goal: float, max_visits: float = np.inf
     ) -> list[tuple[int, int, float, float, float]]:
         """Run passes; return for each (visited, awake, dual, estimate of the relative gap, seconds)."""
-        return self._kernel.optimize(max_passes, int(max(1, min(self._max_visits, max_visits))), goal)
+        most = int(max(1, min(self._max_visits, max_visits)))
+        passes, self.reached = self._kernel.optimize(max_passes, most, goal, self.threads)
+        return passes
 
     @property
     def nothing(self) -> float:

@@ -209,6 +209,6 @@ def optimize(parts: list[Part], passes: int, goal: float = 0.0, visits: float = 
     """Run passes over parts; return (visited, of those with something to gain, the last estimate of the gap)."""
     visited, awake, estimate = 0, 0, np.inf
     most = int(min(max(visits, 1), 2**60))
-    for count, gaining, _, seen, _ in _core.optimize([part.kernel for part in parts], passes, most, goal):
+    for count, gaining, _, seen, _ in _core.optimize([part.kernel for part in parts], passes, most, goal, 1)[0]:
         visited, awake, estimate = visited + count, awake + gaining, seen
     return visited, awake, estimate

@@ -13,11 +13,11 @@ from ..solution import Record, Solution
 
 def sparse(parts: Sequence[Array]) -> sp.csr_array:
     """Return arrays of one line for every example, side by side, turned around and without their zeros."""
-    lines = np.vstack([part.reshape(len(part), -1).T for part in parts])
-    kept = lines != 0
-    start = np.zeros(len(lines) + 1, dtype=np.int64)
-    np.cumsum(np.count_nonzero(kept, axis=1), out=start[1:])
-    return sp.csr_array((lines[kept], kept.nonzero()[1], start), shape=lines.shape)
+    lines = [line for part in parts for line in part.reshape(len(part), -1).T]
+    kept = [np.flatnonzero(line != 0) for line in lines]
+    start = np.cumsum([0, *map(len, kept)])
+    values = np.concatenate([line[some] for line, some in zip(lines, kept, strict=True)])
+    return sp.csr_array((values, np.concatenate(kept), start), shape=(len(lines), len(parts[0])))
 
 
 def stacked(weights: list[Array]) -> Array:

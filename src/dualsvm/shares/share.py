@@ -143,7 +143,7 @@ class RowShare:
         first.lean(mean, order.freedom)
         first.rebuild(self._u, self._linear, 1.0)
         visits = max(1, int(order.effort * self._examples))
-        for visited, awake, _, gap, _ in _core.optimize(self._kernels, _PASSES, visits, 0.0):
+        for visited, awake, _, gap, _ in _core.optimize(self._kernels, _PASSES, visits, 0.0, self._threads)[0]:
             report.gap = report.gap if report.visited else gap
             report.visited, report.awake = report.visited + visited, report.awake + awake
         after = np.empty_like(self._u)
