@@ -61,10 +61,10 @@ class Pull:
         """Return to what estimate to solve the drawn problem."""
         return max(_FINE * min(gap, 1.0), 0.3 * tol)
 
-    def move(self, w: Array, before: float, upper: float, gap: float, visits: int) -> bool:
-        """Move the centre past the weights found, and learn how strong to be; return whether there is a pull."""
+    def move(self, w: Array, before: float, upper: float, gap: float, visits: int) -> None:
+        """Move the centre past the weights found, and learn how strong to be, where there is a pull."""
         if self.kappa == 0:
-            return False
+            return
         if self.last is None and gap >= 1:  # a start that says nothing of where the optimum is
             self.kappa = 0.0
         per_example = visits / self.state.n_examples
@@ -80,4 +80,3 @@ class Pull:
         last = w if self.last is None else self.last
         self.state.draw(w + (1 - root) / (1 + root) * (w - last), self.kappa)
         self.last = w
-        return True
