@@ -62,15 +62,16 @@ static Pass pass(const std::vector<State*>& states, Meeting* meeting, double goa
 
     const bool exact = alone && !moving.loose();
     double gap = tally.gap / unit;
-    reached = !exact && gap <= goal;
+    reached = moving.pulled() && gap <= goal;
     moving.since += visited;
     const double now = moving.truth * gap, since = double(moving.since) / double(n);
     const bool coarse = visited < n && now <= kFiner * moving.known && now > kClose * goal;
     const bool finer = since >= (moving.pulled() ? kPulled : kSeldom) && (coarse || now <= kNear * goal);
-    const bool screens = !meeting && (visited == 0 || finer || since >= kOften);
+    const bool screens = meeting || visited == 0 || finer || since >= kOften;
     if (screens) {
         Screening all{0, 0, exact ? 0.0 : tally.gap};
         for (State* state : states) {
+            if (meeting && state == states[0]) continue;  // its examples are met
             const Screening one = exact ? state->screen_all(threads) : state->screen(threads);
             all = {all.looks + one.looks, all.woken + one.woken, all.gap + one.gap};
         }

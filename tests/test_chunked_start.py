@@ -95,7 +95,7 @@ def test_verbose_tells_of_reads(capsys):
 
 @every_kind
 def test_max_passes(kind):
-    model, y = made(kind, cache_mb=0.0)
+    model, y = made(kind, cache_mb=0.0, tol=1e-6)
     with pytest.warns(ConvergenceWarning, match="after 3 passes"):
         model.fit(chunks(y), max_passes=3)
     assert model.n_iter_ == 3
