@@ -62,6 +62,7 @@ SANITIZED ?= tests/test_kernel.py tests/test_newton.py tests/test_properties.py 
 	@touch $@
 
 .venv/bench: pyproject.toml | .venv/installed
+	$(PIP) install "setuptools>=70.1"  # two of the peers come as sources
 	$(PIP) install --no-build-isolation ".[bench]"
 	$(PIP) install --no-deps --upgrade --target .venv/multicore "liblinear-multicore>=2.50"  # it, too, says liblinear
 	@touch $@
