@@ -28,7 +28,7 @@ __attribute__((always_inline)) inline bool factor_loop(double* a, std::size_t d)
                 for (std::size_t t = 0; t < kRows; ++t) lanes[t] += x * load(rows[t] + k);
             }
             for (std::size_t t = j > first ? j - first : 0; t < n; ++t) {
-                double sum = (lanes[t][0] + lanes[t][1]) + (lanes[t][2] + lanes[t][3]);
+                double sum = dualsvm::sum(lanes[t]);
                 for (std::size_t e = k; e < j; ++e) sum += above[e] * rows[t][e];
                 const double left = rows[t][j] - sum;
                 if (first + t == j) {

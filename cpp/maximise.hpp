@@ -88,7 +88,7 @@ __attribute__((always_inline)) inline void maximise_stored(Index n, const double
         }
         const Index k = gains.best();
         if (k < 0) return;
-        const double wide = std::max(std::max(widest[0], widest[1]), std::max(widest[2], widest[3]));
+        const double wide = most(widest);
         if (first < 0) first = wide;
         if (wide <= kBlockSolved * first) return;
         const double h = std::max(own + diagonal[k] - 2 * row[k], 4e-16 * (own + diagonal[k]));
@@ -97,6 +97,45 @@ __attribute__((always_inline)) inline void maximise_stored(Index n, const double
         mass[k] = a < mass[k] ? mass[k] - a : 0.0;
         const double* other = gram + k * stride;
         for (Index q = 0; q < lanes; q += kLane) store(g + q, load(g + q) - a * (load(row + q) - load(other + q)));
+    }
+}
+
+/// Maximises  g.d - h/2 |d|^2  over  sum_j d_j = 0, mass + d >= 0,  for n members, a multiple of kLane; those that
+/// are none have no mass, and a g far below the others. With z_j = g_j / h + mass_j, counted from the largest,
+///     mass_j + d_j = max(z_j - theta, 0),     theta such that these add up to what the masses do.
+/// From where nobody is below it who might end above, theta comes up until nobody falls below it any more.
+__attribute__((always_inline)) inline void project(Index n, double h, const double* g, const double* mass,
+                                                   double* d) {
+    const Lane none{};
+    Lane held{}, top = load(g);
+    for (Index j = 0; j < n; j += kLane) {
+        const Lane here = load(g + j);
+        top = here > top ? here : top;
+        held += load(mass + j);
+    }
+    const double high = most(top), whole = sum(held);
+    Lane first = none - kInfinity;
+    for (Index j = 0; j < n; j += kLane) {
+        const Lane z = (load(g + j) - high) / h + load(mass + j);
+        store(d + j, z);
+        first = z > first ? z : first;
+    }
+    const double highest = most(first);
+    double theta = -whole, above = double(n) + 1;
+    for (;;) {
+        Lane total{}, count{};
+        for (Index j = 0; j < n; j += kLane) {
+            const Lane z = load(d + j) - highest;
+            total += z > theta ? z : none;
+            count += z > theta ? none + 1.0 : none;
+        }
+        if (!(sum(count) < above)) break;
+        above = sum(count);
+        theta = (sum(total) - whole) / above;
+    }
+    for (Index j = 0; j < n; j += kLane) {
+        const Lane z = load(d + j) - highest - theta;
+        store(d + j, (z > none ? z : none) - load(mass + j));
     }
 }
 

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <array>
+#include <type_traits>
+
 #include "maximise.hpp"
 
 namespace dualsvm {
@@ -47,7 +50,10 @@ struct Multiclass {
           squared(squared),
           rescaled(rescaled),
           alpha(std::size_t(rows.size() * classes)),
-          norms(std::size_t(rows.size()), -1.0) {}
+          norms(std::size_t(rows.size()), -1.0),
+          table_(std::size_t(classes * stride)) {
+        for (Index y = 0; y < classes; ++y) std::copy_n(class_loss + y * classes, classes, &table_[y * stride]);
+    }
 
     static Index padded(Index classes) { return (classes + kLane - 1) / kLane * kLane; }
     Index size() const { return rows.size(); }
@@ -73,25 +79,34 @@ struct Multiclass {
         t.looked = i;
         run(t.row, w, g, [](double value) { return value; });
         const Index y = label[i];
-        const double* l = class_loss + y * classes;
-        const double* a = &alpha[i * classes];
+        const double* l = table_.data() + y * stride;
+        std::copy_n(&alpha[i * classes], classes, mass);
+        std::fill(g + classes, g + stride, kFar);
         const double own = g[y], asked = margin(i);
-        double total = 0, alpha_g = 0, worst = 0;
-        for (Index j = 0; j < classes; ++j) {
-            g[j] = rescaled ? l[j] * (asked - own + g[j]) : asked * l[j] - own + g[j];
-            mass[j] = a[j];
-            total += a[j];
-            alpha_g += a[j] * g[j];
-            worst = std::max(worst, g[j]);
+        Lane total{}, alpha_g{}, worst{};
+        for (Index j = 0; j < stride; j += kLane) {
+            const Lane away = load(g + j) - own, held = load(mass + j);
+            const Lane here = rescaled ? load(l + j) * (away + asked) : load(l + j) * asked + away;
+            store(g + j, here);
+            total += held;
+            alpha_g += held * here;
+            worst = here > worst ? here : worst;
         }
-        Look look = losses(worst, costs[i], total, alpha_g, squared);
+        const double held = sum(total);
+        Look look = losses(most(worst), costs[i], held, sum(alpha_g), squared);
         if (squared) {
-            const double pull = total / (2 * costs[i]);
-            for (Index j = 0; j < classes; ++j) g[j] -= pull;
+            const double pull = held / (2 * costs[i]);
+            for (Index j = 0; j < stride; ++j) g[j] -= pull;
         }
         g[y] = 0;
-        mass[y] = squared ? kInfinity : remainder(costs[i], total);
-        look.violation = violation(g, mass, classes);
+        mass[y] = squared ? kInfinity : remainder(costs[i], held);
+        Lane up = load(g), down = Lane{} + kInfinity;
+        for (Index j = 0; j < stride; j += kLane) {
+            const Lane here = load(g + j), low = load(mass + j) > Lane{} ? here : Lane{} + kInfinity;
+            up = here > up ? here : up;
+            down = low < down ? low : down;
+        }
+        look.violation = std::max(most(up) + most(-down), 0.0);
         return look;
     }
 
@@ -108,12 +123,15 @@ struct Multiclass {
             };
             maximise(classes, y, gram, t.g.data(), t.mass.data());
             for (Index j = 0; j < classes; ++j) d[j] = t.mass[j] - a[j];
-        } else {
+        } else if (squared || weights.s) {
             t.h[y] += curve;
             share(t);
+        } else {
+            project(stride, t.h[0], t.g.data(), t.mass.data(), d);
         }
         double gain = 0, before = 0, after = 0;
         d[y] = 0;
+#pragma omp simd reduction(+ : before, after)
         for (Index j = 0; j < classes; ++j) {
             before += a[j];
             t.mass[j] = std::max(a[j] + d[j], 0.0);
@@ -122,6 +140,7 @@ struct Multiclass {
         // tiny curvatures make long steps, and those may round past the cap
         const double fit = !squared && after > costs[i] ? costs[i] / after : 1.0;
         after *= fit;
+#pragma omp simd reduction(+ : gain)
         for (Index j = 0; j < classes; ++j) {
             d[j] = fit * t.mass[j] - a[j];
             a[j] = fit * t.mass[j];
@@ -166,6 +185,7 @@ private:
         const double* l = class_loss + y * classes;
         double received = 0;
         d[y] = 0;
+#pragma omp simd reduction(+ : received)
         for (Index j = 0; j < classes; ++j) {
             if (rescaled) d[j] *= l[j];
             received += d[j];
@@ -277,24 +297,31 @@ private:
             });
             return;
         }
-        Index moved[3], n = 0;
-        for (Index j = 0; j < classes && n <= 3; ++j)
-            if (d[j] != 0 && n++ < 3) moved[n - 1] = j;
+        std::array<Index, 4> moved{};
+        Index n = 0;
+        for (Index j = 0; j < classes; ++j) {  // without a branch that nobody could foretell
+            moved[std::min<Index>(n, 3)] = j;
+            n += d[j] != 0;
+        }
         if (n == 0) return;
         double* v = t.v;
-        if (n == 2) {
-            const Index p = moved[0], q = moved[1];
-            each(row, [v, p, q, dp = d[p], dq = d[q], stride = stride](Index k, double x) {
-                v[k * stride + p] += x * dp;
-                v[k * stride + q] += x * dq;
+        const auto few = [&]<int N>(std::integral_constant<int, N>) {
+            std::array<double, N> by;
+            for (int m = 0; m < N; ++m) by[m] = d[moved[m]];
+            each(row, [v, moved, by, stride = stride](Index k, double x) {
+                for (int m = 0; m < N; ++m) v[k * stride + moved[m]] += x * by[m];
             });
-            return;
-        }
+        };
+        if (n == 2) return few(std::integral_constant<int, 2>());
+        if (n == 3) return few(std::integral_constant<int, 3>());
         each(row, [v, d, stride = stride](Index k, double x) {
             double* at = v + k * stride;
             for (Index j = 0; j < stride; j += kLane) store(at + j, load(at + j) + x * load(d + j));
         });
     }
+
+    static constexpr double kFar = -1e300;  // where no class is
+    std::vector<double> table_;             // the losses, padded
 };
 
 }  // namespace dualsvm

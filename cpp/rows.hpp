@@ -1,7 +1,10 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
+#include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "simd.hpp"
@@ -60,6 +63,7 @@ template <class T>
 struct Dense {
     using Value = T;
     using Row = Entries<T, std::int32_t>;
+    using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
     struct Room {
         std::vector<T> x;
         std::vector<std::int32_t> column;
@@ -83,10 +87,9 @@ struct Dense {
             c += load(r + k + 2 * kLane) * load(w + k + 2 * kLane);
             e += load(r + k + 3 * kLane) * load(w + k + 3 * kLane);
         }
-        double sum = bias != 0 ? bias * w[d] : 0.0;
-        for (; k < d; ++k) sum += double(r[k]) * w[k];
-        const Lane all = (a + b) + (c + e);
-        return sum + (all[0] + all[1]) + (all[2] + all[3]);
+        double rest = bias != 0 ? bias * w[d] : 0.0;
+        for (; k < d; ++k) rest += double(r[k]) * w[k];
+        return rest + sum((a + b) + (c + e));
     }
 
     void add(Index i, double a, const Weights& t) const {
@@ -142,11 +145,15 @@ struct Dense {
         const auto keep = [&](Index k) {  // without a branch that nobody could foretell
             x[n] = r[k];
             column[n] = std::int32_t(k);
-            n += r[k] != 0;
+            n += (std::bit_cast<Bits>(r[k]) << 1) != 0;  // the sign of a zero does not matter
         };
         for (; k + kRun <= d; k += kRun) {
-            int any = 0;
-            for (Index e = 0; e < kRun; ++e) any |= r[k + e] != 0;
+            std::uint64_t any = 0;
+            for (std::size_t b = 0; b < kRun * sizeof(T); b += sizeof any) {
+                std::uint64_t bits;
+                std::memcpy(&bits, reinterpret_cast<const char*>(r + k) + b, sizeof bits);
+                any |= bits;
+            }
             if (any)
                 for (Index e = 0; e < kRun; ++e) keep(k + e);
         }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -43,6 +44,11 @@ __attribute__((always_inline)) inline Lane load(const float* p) {
     return __builtin_convertvector(x, Lane);
 }
 __attribute__((always_inline)) inline void store(double* p, Lane x) { std::memcpy(p, &x, sizeof x); }
+
+__attribute__((always_inline)) inline double sum(Lane x) { return (x[0] + x[1]) + (x[2] + x[3]); }
+__attribute__((always_inline)) inline double most(Lane x) {
+    return std::max(std::max(x[0], x[1]), std::max(x[2], x[3]));
+}
 
 /// Whether the wide loops run here. DUALSVM_BASELINE=1 in the environment turns them off.
 inline bool wide() {

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 SEARCHED = "The search finds nothing worse, and proves no more"  # where it bounds what it looks for loosely
 _SURE = 1 - 1e-6  # of the tolerance: what passes add up is rounded otherwise than what a certificate does
 _COARSE = 0.1  # gap to which to solve the first of the problems that draw the weights
+_NEAR = 3.0  # times the tolerance: a gap from which it may be reached before the problem that draws the weights is solved
+_PEEK = 4.0  # visits per example after which to see whether it is
 
 
 def solve(
@@ -155,6 +157,8 @@ def pursue(
             idle = not run.optimize(1 if one else max_iter - run.n_iter, goal)
             if idle or state.reached or run.n_iter == max_iter or run.tired or run.ripe:
                 goal = run.certify()
+            elif run.curious:
+                run.bound()
             status = run.tell(watchers) or status
             if idle:  # no example costs anything
                 break
@@ -209,7 +213,8 @@ class _Run:
         self.lower, self.upper = state.nothing, np.inf
         self.w: Array | None = None
         self.alpha = np.zeros(state.problem.alpha_shape)  # those of the lower bound
-        self.visits = 0  # since the last certificate
+        self.visits = 0  # since the weights were last drawn elsewhere
+        self.unseen = 0  # since the last certificate
         self.all_visits = 0
         self.certified = False  # whether the bounds are those of the present state
 
@@ -241,6 +246,17 @@ class _Run:
         """Whether the weights have been drawn to one place for long enough."""
         return self.pull.left(self.visits) <= 0
 
+    @property
+    def patience(self) -> float:
+        """How many visits to make before looking whether the weights, drawn to one place, are good enough."""
+        near = self.pull.kappa > 0 and self.gap <= _NEAR * self.tol
+        return _PEEK * self.state.n_examples - self.unseen if near else np.inf
+
+    @property
+    def curious(self) -> bool:
+        """Whether that is now."""
+        return self.patience <= 0
+
     def _elapsed(self) -> float:
         return time.perf_counter() - self.began
 
@@ -248,11 +264,12 @@ class _Run:
         """Run passes; return whether there was anything to visit."""
         before, n_iter, known = self._elapsed(), self.n_iter, self.lower
         self.certified = False
-        passes = self.state.optimize(max_passes, goal, self.pull.left(self.visits))
+        passes = self.state.optimize(max_passes, goal, min(self.pull.left(self.visits), self.patience))
         for visited, awake, lower, estimate, seconds in passes:
             before += seconds
             n_iter += 1
             self.visits += visited
+            self.unseen += visited
             self.all_visits += visited
             lower = known if self.pull.kappa > 0 else max(known, lower)
             self.history.append(Record(n_iter, visited, awake, lower, self.upper, estimate, before))
@@ -287,16 +304,23 @@ class _Run:
         self.lower = min(self.lower, 2 * self.upper - self.lower)
         self.certified = True
 
-    def certify(self) -> float:
-        """Certify the present state; return the gap at which to do so again."""
-        w, before = self.state.weights(), self.gap
+    def bound(self) -> tuple[Array, float]:
+        """Certify the present state; return the weights that are bounded, and their bound."""
+        w = self.state.weights()
         lower, upper = self.state.certify()
         self.settle(w, lower, upper)
+        self.unseen = 0
         last = self.history[-1] if self.history else Record(0, 0, 0, 0.0, 0.0, self.gap, 0.0)
         record = Record(
             last.iteration, last.explored, last.active, self.lower, self.upper, last.estimate, self._elapsed()
         )
         self.history[-1:] = [record]
+        return w, upper
+
+    def certify(self) -> float:
+        """Certify the present state, and move what draws the weights; return the gap at which to do so again."""
+        before = self.gap
+        w, upper = self.bound()
         if self.gap > self.tol:
             self.pull.move(w, before, upper, self.gap, self.visits)
         self.visits = 0
