@@ -163,7 +163,9 @@ public:
         moving_.restart();
         return lower;
     }
-    double nothing() const override { return moving_.prior.conjugate(std::vector<double>(moving_.v.size())); }
+    double nothing() const override {
+        return moving_.prior.apart() ? moving_.prior.conjugate(std::vector<double>(moving_.v.size())) : 0.0;
+    }
 
     Tally inspect(const double* w, double* u, int threads) override {
         return look_at(examples_, w, u, threads, false);

@@ -1,5 +1,7 @@
 """Stiff problems: the pull to a centre changes the way, not the bounds."""
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -35,6 +37,17 @@ def test_the_pull_saves_visits(task, monkeypatch):
     assert drawn.converged
     assert plain.converged
     assert visits(drawn) < visits(plain) / 2
+
+
+@pytest.mark.parametrize("task", ["binary", "regression"])
+def test_drawn_weights_that_are_good_enough_are_found_to_be(task, monkeypatch):
+    problem = TASKS[task](cost=1000.0)
+    looked = solve(problem, tol=1e-3, max_iter=10**5, random_state=0)
+    monkeypatch.setattr(import_module("dualsvm.solve"), "_PEEK", np.inf)
+    drawn = solve(problem, tol=1e-3, max_iter=10**5, random_state=0)
+    assert_optimal(looked, problem, 1e-3)
+    assert drawn.converged
+    assert visits(looked) < visits(drawn)
 
 
 @pytest.mark.parametrize("more", [{}, {"lower": -0.1, "upper": 0.2}, {"prior": Prior(mean=0.3, variance=2.0)}])

@@ -46,12 +46,7 @@ class Newton:
         self.threads = threads
         self.mean = 0.0 if mean is None else mean
         self.scale = np.ones(kernel.n_weights) if variance is None else np.sqrt(variance)
-        self.hessian: Array | None = None
-
-    @property
-    def begun(self) -> bool:
-        """Whether steps are being taken."""
-        return self.hessian is not None
+        self.hessian = np.zeros((len(self.scale), len(self.scale)))
 
     @staticmethod
     def price(kernel: Any, n_rows: int, numbers: float) -> float:
@@ -68,7 +63,6 @@ class Newton:
 
         With `n_examples`, which all have dual variables of 0, first go to where some of them lead.
         """
-        self.hessian = np.zeros((len(self.scale), len(self.scale)))
         for stride in _STRIDES:
             if n_examples >= _ENOUGH * stride * len(self.scale):
                 self._look(stride)
@@ -83,7 +77,6 @@ class Newton:
         return self._improve(1)
 
     def _improve(self, stride: int) -> tuple[float, float, float] | None:
-        assert self.hessian is not None
         w = np.empty_like(self.scale)
         self.kernel.get_weights(w)
         self.kernel.curve(self.hessian, self.threads)

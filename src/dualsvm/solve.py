@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 SEARCHED = "The search finds nothing worse, and proves no more"  # where it bounds what it looks for loosely
 _SURE = 1 - 1e-6  # of the tolerance: what passes add up is rounded otherwise than what a certificate does
 _COARSE = 0.1  # gap to which to solve the first of the problems that draw the weights
-_NEAR = 3.0  # times the tolerance: a gap from which it may be reached before the problem that draws the weights is solved
-_PEEK = 4.0  # visits per example after which to see whether it is
+_NEAR = 3.0  # times the tolerance: from such a gap on, drawn weights may be good enough before they are where drawn
+_PEEK = 4.0  # visits per example after which to see whether they are
 
 
 def solve(
@@ -157,7 +157,7 @@ def pursue(
             idle = not run.optimize(1 if one else max_iter - run.n_iter, goal)
             if idle or state.reached or run.n_iter == max_iter or run.tired or run.ripe:
                 goal = run.certify()
-            elif run.curious:
+            elif run.patience <= 0:
                 run.bound()
             status = run.tell(watchers) or status
             if idle:  # no example costs anything
@@ -251,11 +251,6 @@ class _Run:
         """How many visits to make before looking whether the weights, drawn to one place, are good enough."""
         near = self.pull.kappa > 0 and self.gap <= _NEAR * self.tol
         return _PEEK * self.state.n_examples - self.unseen if near else np.inf
-
-    @property
-    def curious(self) -> bool:
-        """Whether that is now."""
-        return self.patience <= 0
 
     def _elapsed(self) -> float:
         return time.perf_counter() - self.began

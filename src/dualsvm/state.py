@@ -122,7 +122,7 @@ class State:
         self.plain_passes = price if price < _DEAR else np.inf
         if alpha is None and self.stiffness > STIFF and price < _CHEAP:
             self.plain_passes = 0.0
-        self._newton = Newton(self._kernel, layout.mean, layout.variance, threads)
+        self._newton: Newton | None = None
         if alpha is not None:
             reached = self.reset(alpha)
             if reached < self._kernel.nothing() and not trusted:
@@ -175,12 +175,13 @@ class State:
 
         Return bounds as `certify` does, or None where nothing better is found.
         """
-        if self._newton.begun:
+        if self._newton is not None:
             found = self._newton.step()
         else:
             w = self.layout.as_kernel(self.weights() if start is None else start)
             self._kernel.draw(w, 0.0)
             self._kernel.set_weights(w)
+            self._newton = Newton(self._kernel, self.layout.mean, self.layout.variance, self.threads)
             found = self._newton.begin(self.n_examples if self.plain_passes == 0 else 0)
         if found is None:
             return None
