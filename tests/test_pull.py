@@ -50,6 +50,25 @@ def test_drawn_weights_that_are_good_enough_are_found_to_be(task, monkeypatch):
     assert visits(looked) < visits(drawn)
 
 
+def test_wide_problems_are_drawn_only_where_plain_passes_take_long(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 60)), np.where(np.arange(40) % 2 == 0, 1.0, -1.0)
+    pulls = []
+    draw = State.draw
+
+    def drawn(state, centre, kappa):
+        pulls.append(kappa)
+        draw(state, centre, kappa)
+
+    monkeypatch.setattr(State, "draw", drawn)
+    assert solve(Problem.binary(X, y, cost=10.0), tol=1e-2, random_state=0).converged
+    assert not pulls
+    X[:, 1:] = 0.01 * X[:, 1:] + 10  # hardly to be told apart, far from 0
+    noisy = Problem.binary(X, y, cost=10.0)
+    assert_optimal(solve(noisy, tol=1e-3, max_iter=10**5, random_state=0), noisy, 1e-3)
+    assert max(pulls) > 1
+
+
 @pytest.mark.parametrize("more", [{}, {"lower": -0.1, "upper": 0.2}, {"prior": Prior(mean=0.3, variance=2.0)}])
 @pytest.mark.parametrize("task", STIFF)
 def test_a_drawn_state_solves_the_drawn_problem(task, more):

@@ -29,6 +29,10 @@ class Drawn(Protocol):
     plain_passes: float
 
     @property
+    def wide(self) -> bool:
+        """Whether there are as many weights as examples: most can then be fitted, and it is the prior that counts."""
+
+    @property
     def n_examples(self) -> int:
         """Number of examples."""
 
@@ -44,7 +48,9 @@ class Pull:
         stiff = (
             state.stiffness > (STIFF if limit is None else limit) and state.plain_passes > 0
         )  # else Newton's method sees to that
-        self.kappa = state.stiffness if stiff else 0.0
+        #: whether to see first how far plain passes come
+        self.waits = stiff and state.wide
+        self.kappa = state.stiffness if stiff and not self.waits else 0.0
         self.last: Array | None = None
 
     def begin(self, w: Array) -> None:
@@ -55,7 +61,7 @@ class Pull:
 
     def left(self, visits: int) -> float:
         """Return how many visits are left for one centre."""
-        return _LONG * self.state.n_examples - visits if self.kappa > 0 else np.inf
+        return _LONG * self.state.n_examples - visits if self.kappa > 0 or self.waits else np.inf
 
     def goal(self, gap: float, tol: float) -> float:
         """Return to what estimate to solve the drawn problem."""
@@ -63,12 +69,14 @@ class Pull:
 
     def move(self, w: Array, before: float, upper: float, gap: float, visits: int) -> None:
         """Move the centre past the weights found, and learn how strong to be, where there is a pull."""
-        if self.kappa == 0:
-            return
-        if self.last is None and gap >= 1:  # a start that says nothing of where the optimum is
-            self.kappa = 0.0
         per_example = visits / self.state.n_examples
-        if per_example >= _LONG:
+        if self.waits and per_example >= _LONG:
+            self.waits, self.kappa = False, self.state.stiffness
+        elif self.kappa == 0:
+            return
+        elif self.last is None and gap >= 1:  # a start that says nothing of where the optimum is
+            self.kappa = 0.0
+        elif per_example >= _LONG:
             self.kappa *= 2
         elif gap > 0.6 * before and 0 < per_example < _SHORT and self.last is not None:
             self.kappa /= 2

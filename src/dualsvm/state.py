@@ -137,6 +137,11 @@ class State:
         """Number of examples."""
         return self.problem.n_examples
 
+    @property
+    def wide(self) -> bool:
+        """Whether there are as many weights as examples."""
+        return self.layout.n_weights >= self.n_examples
+
     def reset(self, alpha: Array) -> float:
         """Take these dual variables; return their dual."""
         return self._kernel.set_alpha(np.ascontiguousarray(alpha, dtype=np.float64).reshape(-1), self.threads)

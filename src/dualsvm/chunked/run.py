@@ -103,7 +103,7 @@ class Run:
         self.cache: Cache
         self.pull: Pull
         # what a pull asks for
-        self.stiffness, self.distance, self.plain_passes = 0.0, 0.0, np.inf
+        self.stiffness, self.distance, self.plain_passes, self.wide = 0.0, 0.0, np.inf, False
 
     @property
     def n_examples(self) -> int:
