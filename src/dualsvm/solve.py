@@ -215,6 +215,7 @@ class _Run:
         self.alpha = np.zeros(state.problem.alpha_shape)  # those of the lower bound
         self.visits = 0  # since the weights were last drawn elsewhere
         self.unseen = 0  # since the last certificate
+        self.before = np.inf  # the gap when the weights were last drawn elsewhere
         self.all_visits = 0
         self.certified = False  # whether the bounds are those of the present state
 
@@ -314,11 +315,10 @@ class _Run:
 
     def certify(self) -> float:
         """Certify the present state, and move what draws the weights; return the gap at which to do so again."""
-        before = self.gap
         w, upper = self.bound()
         if self.gap > self.tol:
-            self.pull.move(w, before, upper, self.gap, self.visits)
-        self.visits = 0
+            self.pull.move(w, self.before, upper, self.gap, self.visits)
+        self.before, self.visits = self.gap, 0
         return self.pull.goal(self.gap, self.tol) if self.pull.kappa > 0 else _SURE * self.tol
 
     def finish(self, problem: Problem, status: str) -> Solution:
