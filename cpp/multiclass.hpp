@@ -14,7 +14,7 @@ namespace dualsvm {
 ///
 /// Let d_j be the change of alpha_j and d_y = -sum of the others: what the slack gives. The dual over the block
 /// is sum_j g_j d_j - h_j/2 d_j^2 over all classes, with g_y = 0, h_j = x' S_j x, sum_j d_j = 0 and
-/// d_j >= -mass_j; `share` finds its maximum.
+/// d_j >= -mass_j; `project` finds its maximum where all h_j are alike, and `share` else.
 ///
 /// With slack rescaling both sides of a constraint are multiplied: x = loss[y, j] (phi(row, y) - phi(row, j)), and
 /// the entries of the Gram matrix are x_j' S x_k = loss[y, j] loss[y, k] (h_y + h_j if j = k); see `maximise`.

@@ -60,7 +60,7 @@ class Pull:
             self.state.draw(w, self.kappa)
 
     def left(self, visits: int) -> float:
-        """Return how many visits are left for one centre."""
+        """Return how many visits are left for one centre, or for plain passes that are tried first."""
         return _LONG * self.state.n_examples - visits if self.kappa > 0 or self.waits else np.inf
 
     def goal(self, gap: float, tol: float) -> float:
