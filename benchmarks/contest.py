@@ -101,8 +101,7 @@ def contest(
         for k, (target, mine) in enumerate(ours.items()):
             theirs = [known[peer.name, used][k] for peer, used in runners]
             fastest = min((entry.seconds for entry in theirs if entry.reached), default=math.inf)
-            new = [known[peer.name, used][k] for peer, used in fresh]
-            race([mine, *(entry for entry in new if entry.reached and entry.seconds <= CLOSE * fastest)], repeats)
+            race([mine, *(entry for entry in theirs if entry.reached and entry.seconds <= CLOSE * fastest)], repeats)
             theirs.sort(key=lambda entry: (not entry.reached, entry.seconds))
             results.append(
                 {

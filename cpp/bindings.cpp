@@ -182,11 +182,12 @@ NB_MODULE(_core, m) {
              })
         .def_prop_ro("smooth", [](const Held& self) { return self.state->smooth(); })
         .def("answer",
-             [](Held& self, std::int64_t stride, int threads) {
+             [](Held& self, double width, std::int64_t stride, int threads) {
                  expect(self.state->smooth(), "the primal is not smooth");
+                 expect(width > 0, "no width");
                  nb::gil_scoped_release release;
-                 const Bounds bounds = self.state->answer(stride, threads);
-                 return std::tuple(bounds.lower, bounds.upper, bounds.distance);
+                 const auto [bounds, loss, gap] = self.state->answer(width, stride, threads);
+                 return std::tuple(bounds.lower, bounds.upper, bounds.distance, loss, gap);
              })
         .def("own",
              [](const Held& self, Vector w) {
@@ -200,7 +201,7 @@ NB_MODULE(_core, m) {
                  expect(std::int64_t(hessian.shape(0)) == d && std::int64_t(hessian.shape(1)) == d,
                         "a Hessian of another shape");
                  nb::gil_scoped_release release;
-                 self.state->curve(hessian.data(), threads);
+                 return self.state->curve(hessian.data(), threads);
              })
         .def("draw",
              [](Held& self, const Array<double>& centre, double kappa) {

@@ -18,10 +18,12 @@
 //   linear(i)                       its part of the dual beside the quadratic: l.alpha (- alpha^2 / 4C)
 //   set_alpha, get_alpha            the dual variables, in the order in which the user sees them
 //
-// and blocks of one slack under a squared loss, whose primal is smooth, have two more for Newton's method:
+// and blocks of one slack have two more for Newton's method on the primal, which is smooth under a squared loss, and
+// under others once the kinks of the losses have been rounded off over a width:
 //
-//   answer(i, scratch)              sets alpha_i to what the w of the last look asks for
-//   curvature(i)                    what x_i x_i' counts in the Hessian of the losses there
+//   answer(i, width, scratch)       sets alpha_i to what the w of the last look asks for, and tells what that makes
+//   curvature(i, width)             what x_i x_i' counts in the Hessian of the losses there, 1 / width times where
+//                                   they have been rounded off
 //
 // Where `step` leaves the gradients after it in the scratch, there is a cheaper way to follow it elsewhere:
 //
@@ -44,6 +46,22 @@ inline Look losses(double worst, double cost, double mass, double alpha_g, bool 
     const double loss = squared ? cost * slack * slack : cost * slack;
     const double gap = loss - alpha_g + (squared ? mass * (mass / (4 * cost)) : 0.0);
     return {loss, std::max(gap, 0.0), 0.0};
+}
+
+/// What a block makes of the dual variables with which it answers: its loss, with the kinks rounded off, and its part
+/// of the gap, without.
+struct Answer {
+    double loss, gap;
+};
+
+/// max(g, 0) with the kink rounded off to a parabola over a width, and its slope.
+struct Ramp {
+    double value, slope;
+};
+
+inline Ramp ramp(double g, double width) {
+    const double slope = std::min(std::max(0.5 + g / width, 0.0), 1.0);
+    return {slope * g + 0.5 * width * slope * (1 - slope), slope};
 }
 
 /// The violation of a block whose members hold `mass[j]` of a common total and may pass it on to one another.

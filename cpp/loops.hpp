@@ -101,15 +101,15 @@ DUALSVM_WIDE Tally meet_wide(Block& block, typename Block::Scratch& scratch, con
     return meet_loop(block, scratch, visits, from, to, weights, sigma, meeting, random);
 }
 
-/// Whether the primal of these blocks can be smooth.
+/// Whether the primal of these blocks can be made smooth.
 template <class Block>
-concept Smooth = requires(Block block, typename Block::Scratch scratch) { block.answer(Index(0), scratch); };
+concept Smooth = requires(Block block, typename Block::Scratch scratch) { block.answer(Index(0), 1.0, scratch); };
 
-/// Looks at examples at a fixed w, and adds up their losses, and in u what their dual variables make of it, once
-/// they have been set to what w asks for if they are to `answer`.
+/// Looks at examples at a fixed w, and adds up their losses, and in u what their dual variables make of it. With a
+/// width, they are first set to what w asks for.
 template <class Block>
 inline Tally inspect_loop(Block& block, typename Block::Scratch& scratch, const Visits& visits, const double* w,
-                          const Weights& u, bool answer) {
+                          const Weights& u, double width) {
     Tally tally;
     for (std::size_t p = 0; p < visits.n; ++p) {
         look_ahead(block, visits, p);
@@ -117,7 +117,11 @@ inline Tally inspect_loop(Block& block, typename Block::Scratch& scratch, const 
         const Look look = block.look(i, w, scratch);
         tally.loss += look.loss;
         if constexpr (Smooth<Block>)
-            if (answer) block.answer(i, scratch);
+            if (width > 0) {
+                const Answer answer = block.answer(i, width, scratch);
+                tally.smooth += answer.loss;
+                tally.gap += answer.gap;
+            }
         tally.linear += block.linear(i);
         visits.finds[p] = look.violation > 0 ? Find::gain : Find::rest;
         block.deposit(i, u, scratch);
@@ -127,8 +131,8 @@ inline Tally inspect_loop(Block& block, typename Block::Scratch& scratch, const 
 
 template <class Block>
 DUALSVM_WIDE Tally inspect_wide(Block& block, typename Block::Scratch& scratch, const Visits& visits, const double* w,
-                                const Weights& u, bool answer) {
-    return inspect_loop(block, scratch, visits, w, u, answer);
+                                const Weights& u, double width) {
+    return inspect_loop(block, scratch, visits, w, u, width);
 }
 
 /// Adds up in u what the dual variables of some examples make of it, and their linear part.

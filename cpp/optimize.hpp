@@ -38,6 +38,7 @@ void parallel(std::size_t n, F&& f) {
 
 constexpr std::size_t kScreened = 2048;  // sleepers that are worth a thread
 constexpr std::size_t kMostSums = 4;     // threads that each keep a Hessian of their own
+constexpr std::size_t kTogether = 16;    // examples side by side that answer where not all do
 
 template <class Block>
 class StateOf final : public State {
@@ -96,31 +97,40 @@ public:
     std::size_t size() const override { return examples_.size(); }
 
     Bounds certify(int threads) override {
-        if (!moving_.judged) return bounds(examples_, threads, false);
+        if (!moving_.judged) return bounds(examples_, threads, 0.0).bounds;
         std::vector<double> u(moving_.v.size());
         const double linear = gather(nullptr, u.data(), threads);
         return settle(std::move(u), linear, moving_.loss);
     }
 
-    bool smooth() const override { return Smooth<Block> && block_.squared && !moving_.prior.boxed(); }
-    Bounds answer(std::int64_t stride, int threads) override {
-        if (stride <= 1) return bounds(examples_, threads, true);
+    bool smooth() const override { return Smooth<Block> && !moving_.prior.boxed(); }
+    Rounded answer(double width, std::int64_t stride, int threads) override {
+        width_ = width;
+        stride_ = std::size_t(std::max<std::int64_t>(stride, 1));
+        if (stride_ == 1) return bounds(examples_, threads, width);
         std::vector<std::uint32_t> some;
-        for (std::size_t p = 0; p < examples_.size(); p += std::size_t(stride)) some.push_back(examples_[p]);
-        return bounds(some, threads, true);
+        answering([&](std::uint32_t i) { some.push_back(i); });
+        return bounds(some, threads, width);
     }
     void own(double* w) const override { std::copy(moving_.weights().begin(), moving_.weights().end(), w); }
 
-    void curve(double* sum, int threads) override {
+    std::int64_t curve(double* sum, int threads) override {
+        std::int64_t count = 0;
         if constexpr (Smooth<Block>) {
             const std::size_t d = moving_.v.size();
             std::vector<std::uint32_t> changed;
-            std::vector<double> by;
             counted_.resize(std::size_t(block_.size()));
-            for (const std::uint32_t i : examples_) {
-                const double c = block_.curvature(i);
-                if (c == counted_[i]) continue;
-                changed.push_back(i);
+            answering([&](std::uint32_t i) {
+                const double c = block_.curvature(i, width_);
+                count += c > 0;
+                if (c != counted_[i]) changed.push_back(i);
+            });
+            // those that count for more come first, as it is cheaper to add or to subtract many rows at once
+            std::partition(changed.begin(), changed.end(),
+                           [&](std::uint32_t i) { return block_.curvature(i, width_) > counted_[i]; });
+            std::vector<double> by;
+            for (const std::uint32_t i : changed) {
+                const double c = block_.curvature(i, width_);
                 by.push_back(c - counted_[i]);
                 counted_[i] = c;
             }
@@ -137,6 +147,7 @@ public:
             for (const auto& part : parts)
                 for (std::size_t k = 0; k < d * d; ++k) sum[k] += part[k];
         }
+        return count;
     }
 
     void draw(const double* centre, double kappa) override {
@@ -159,7 +170,7 @@ public:
     }
     double set_alpha(const double* alpha, int threads) override {
         for (Index i = 0; i < block_.size(); ++i) block_.set_alpha(i, alpha);
-        const double lower = bounds(examples_, threads, false).lower;
+        const double lower = bounds(examples_, threads, 0.0).bounds.lower;
         moving_.restart();
         return lower;
     }
@@ -167,9 +178,7 @@ public:
         return moving_.prior.apart() ? moving_.prior.conjugate(std::vector<double>(moving_.v.size())) : 0.0;
     }
 
-    Tally inspect(const double* w, double* u, int threads) override {
-        return look_at(examples_, w, u, threads, false);
-    }
+    Tally inspect(const double* w, double* u, int threads) override { return look_at(examples_, w, u, threads, 0.0); }
     void resume(const double* alpha) override {
         for (Index i = 0; i < block_.size(); ++i) block_.set_alpha(i, alpha);
     }
@@ -216,18 +225,19 @@ private:
         moving_.restart();
     }
 
-    Bounds bounds(const std::vector<std::uint32_t>& examples, int threads, bool answer) {
+    /// Bounds of the dual variables as they are, or, with a width, of those that answer to the weights offered.
+    Rounded bounds(const std::vector<std::uint32_t>& examples, int threads, double width) {
         moving_.round();
         std::vector<double> u(moving_.v.size());
-        const Tally all = look_at(examples, moving_.offer.data(), u.data(), threads, answer);
+        const Tally all = look_at(examples, moving_.offer.data(), u.data(), threads, width);
         const Bounds bounds = settle(std::move(u), all.linear, all.loss);
         moving_.since = 0;
-        if (answer) {  // the next pass begins anew
+        if (width > 0) {  // the next pass begins anew
             moving_.blended = 0;
             moving_.foreign = false;
         } else if (moving_.foreign)
             moving_.restart();
-        return bounds;
+        return {bounds, all.smooth, all.gap};
     }
 
     /// The bounds that these make, with the weights offered.
@@ -256,7 +266,7 @@ private:
 
     /// Looks at examples at a fixed w, adds to u what their dual variables make of it, and wakes those with something
     /// to gain.
-    Tally look_at(const std::vector<std::uint32_t>& examples, const double* w, double* u, int threads, bool answer) {
+    Tally look_at(const std::vector<std::uint32_t>& examples, const double* w, double* u, int threads, double width) {
         const std::size_t shares = shares_of(examples, threads), n = moving_.v.size();
         std::vector<std::vector<double>> sums(shares - 1, std::vector<double>(n));
         std::vector<Tally> tallies(shares);
@@ -266,7 +276,7 @@ private:
             const auto run = wide() ? inspect_wide<Block> : inspect_loop<Block>;
             double* sum = t > 0 ? sums[t - 1].data() : u;
             tallies[t] = run(block_, scratches[t], share(examples, t, shares), w,
-                             {sum, sum, nullptr, nullptr, nullptr, nullptr}, answer);
+                             {sum, sum, nullptr, nullptr, nullptr, nullptr}, width);
         });
         Tally all = tallies[0];
         for (std::size_t t = 1; t < shares; ++t) {
@@ -276,6 +286,14 @@ private:
         calendar_.wake({}, std::size_t(block_.size()));
         note(examples);
         return all;
+    }
+
+    /// Calls f with the examples that answered last: of every `stride_` runs the first.
+    template <class F>
+    void answering(const F& f) const {
+        const std::size_t run = stride_ > 1 ? kTogether : examples_.size();
+        for (std::size_t from = 0; from < examples_.size(); from += stride_ * run)
+            for (std::size_t p = from; p < std::min(from + run, examples_.size()); ++p) f(examples_[p]);
     }
 
     /// How many threads are worth having for these examples.
@@ -311,6 +329,8 @@ private:
     std::vector<std::uint32_t> due_;  // in the present pass
     std::vector<Find> finds_;
     std::vector<double> counted_;  // what the Hessian counts the examples with
+    double width_ = 1;             // of the kinks, when the examples answered last
+    std::size_t stride_ = 1;       // and one run of how many did
 };
 
 }  // namespace dualsvm

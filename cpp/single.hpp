@@ -74,9 +74,22 @@ struct Single {
         return !squared && c.alpha >= c.cost ? t.g : 0.0;
     }
 
-    /// Squared hinge: alpha becomes 2 C slack, what the w of the last look asks for.
-    void answer(Index i, const Scratch& t) { at[i].alpha = std::max(at[i].alpha + 2 * at[i].cost * t.g, 0.0); }
-    double curvature(Index i) const { return at[i].alpha > 0 ? 2 * at[i].cost : 0.0; }
+    /// alpha becomes C times the slope of the ramp, or 2 C slack where the hinge is squared.
+    Answer answer(Index i, double width, const Scratch& t) {
+        Coordinate& c = at[i];
+        if (squared) {
+            c.alpha = std::max(c.alpha + 2 * c.cost * t.g, 0.0);
+            return {c.alpha * (c.alpha / (4 * c.cost)), 0.0};
+        }
+        const Ramp rounded = ramp(t.g, width);
+        c.alpha = c.cost * rounded.slope;
+        return {c.cost * rounded.value, losses(t.g, c.cost, c.alpha, c.alpha * t.g, false).gap};
+    }
+    double curvature(Index i, double) const {
+        const Coordinate& c = at[i];
+        if (squared) return c.alpha > 0 ? 2 * c.cost : 0.0;
+        return c.alpha > 0 && c.alpha < c.cost ? c.cost : 0.0;
+    }
 
     void deposit_step(Index i, const Weights& u, const Scratch& t) const {
         if (t.moved != 0) rows.add(i, t.moved, u);

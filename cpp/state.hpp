@@ -22,6 +22,13 @@ struct Bounds {
     double distance;  // the part of the upper bound that the weights pay to the prior
 };
 
+/// Bounds, and what was added up on the way to them: the losses with their kinks rounded off, and how much of the gap
+/// is due to that.
+struct Rounded {
+    Bounds bounds;
+    double loss, gap;
+};
+
 /// What a screening finds: at how many it looked, how many of them woke up, and their part of the gap.
 struct Screening {
     std::int64_t looks = 0, woken = 0;
@@ -65,15 +72,17 @@ public:
     /// examples that have something to gain. Where a screening has just found the primal, that is not done again.
     virtual Bounds certify(int threads) = 0;
 
-    /// answer: as certify, but first every dual variable becomes what the weights offered ask for. Newton's method
-    /// builds on it: `own` is then m + S u, from which the weights offered differ by S times the gradient of the
-    /// primal, and `curve` adds to the Hessian of the losses, whose lower triangle the caller keeps and which begins
-    /// at 0, what has changed in it since the last call. Only where `smooth`. With a stride above 1 only every
-    /// stride-th example answers, and what is returned bounds nothing.
+    /// answer: as certify, but first every dual variable becomes what the weights offered ask for, where the kinks of
+    /// the losses are rounded off over this width. Newton's method builds on it: `own` is then m + S u, from which
+    /// the weights offered differ by S times the gradient of the rounded primal, and `curve` adds to the Hessian of
+    /// the losses (width times it, unless they are squared), whose lower triangle the caller keeps and which begins
+    /// at 0, what has changed in it since the last call; it returns how many examples count in it. Only where
+    /// `smooth`. With a stride above 1 only one run of examples in so many answers, and what is returned bounds
+    /// nothing; the next strides must divide it.
     virtual bool smooth() const = 0;
-    virtual Bounds answer(std::int64_t stride, int threads) = 0;
+    virtual Rounded answer(double width, std::int64_t stride, int threads) = 0;
     virtual void own(double* w) const = 0;
-    virtual void curve(double* hessian, int threads) = 0;
+    virtual std::int64_t curve(double* hessian, int threads) = 0;
 
     /// draw: until the next call, optimize solves the problem with another term 1/2 kappa (w - c)' S^-1 (w - c), c
     /// the given centre; kappa 0 takes it away. Bounds remain those of the problem itself.

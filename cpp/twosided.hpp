@@ -80,12 +80,27 @@ struct TwoSided {
         return !squared && std::abs(c.b) >= c.cost ? std::max(std::copysign(1.0, c.b) * t.r - epsilon, 0.0) : 0.0;
     }
 
-    /// Squared loss: b becomes 2 C slack, with the sign of r, what the w of the last look asks for.
-    void answer(Index i, const Scratch& t) {
+    /// b becomes C times the difference of the slopes of both ramps, or 2 C slack, with the sign of r, under a
+    /// squared loss. Ramps that are wider than epsilon overlap, where b is small.
+    Answer answer(Index i, double width, const Scratch& t) {
+        Coordinate& c = at[i];
         const double slack = std::abs(t.r) - epsilon;
-        at[i].b = slack > 0 ? std::copysign(2 * at[i].cost * slack, t.r) : 0.0;
+        if (squared) {
+            c.b = slack > 0 ? std::copysign(2 * c.cost * slack, t.r) : 0.0;
+            return {std::abs(c.b) * (std::abs(c.b) / (4 * c.cost)), 0.0};
+        }
+        const Ramp above = ramp(t.r - epsilon, width), below = ramp(-t.r - epsilon, width);
+        c.b = c.cost * (above.slope - below.slope);
+        const double b = std::abs(c.b);
+        return {c.cost * (above.value + below.value), losses(slack, c.cost, b, c.b * t.r - epsilon * b, false).gap};
     }
-    double curvature(Index i) const { return at[i].b != 0 ? 2 * at[i].cost : 0.0; }
+    double curvature(Index i, double width) const {
+        const Coordinate& c = at[i];
+        const double b = std::abs(c.b);
+        if (squared) return b > 0 ? 2 * c.cost : 0.0;
+        if (b < c.cost * (1 - 2 * epsilon / width)) return 2 * c.cost;
+        return b > 0 && b < c.cost ? c.cost : 0.0;
+    }
 
     void deposit_step(Index i, const Weights& u, const Scratch& t) const {
         if (t.moved != 0) rows.add(i, t.moved, u);

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import dualsvm.newton
 from dualsvm import Problem, solve
 
 RNG = np.random.default_rng(0)
@@ -29,6 +30,11 @@ def large(n=400, **more):
     rng = np.random.default_rng(1)
     rows = rng.normal(size=(n, 10))
     return Problem.binary(rows, np.sign(rows[:, 0] + rng.normal(size=n)), **more)
+
+
+def without_newton(monkeypatch):
+    """Leave all to passes."""
+    monkeypatch.setattr(dualsvm.newton.Newton, "price", staticmethod(lambda *_: np.inf))
 
 
 def assert_optimal(solution, problem, tol):

@@ -7,8 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dualsvm.newton
+import dualsvm.state
 from dualsvm import Prior, Problem, _core, solve
 from dualsvm.state import State
+
+from .problems import without_newton
 
 RNG = np.random.default_rng(0)
 N, D = 300, 21
@@ -42,8 +45,20 @@ def features(task, X):
     return np.column_stack([X, np.ones(len(X))]) if task == "binary" else X
 
 
-def without_newton(monkeypatch):
-    monkeypatch.setattr(dualsvm.newton.Newton, "price", staticmethod(lambda *_: np.inf))
+def newton_first(monkeypatch):
+    """Begin with Newton's method where losses have kinks, too, however few the examples are."""
+    monkeypatch.setattr(dualsvm.state, "_SOME", 0)
+    monkeypatch.setattr(dualsvm.state, "_MANY", 0)
+    monkeypatch.setattr(dualsvm.state, "_CHEAP", np.inf)
+    monkeypatch.setattr(dualsvm.state, "_DEAR", np.inf)
+
+
+def gradients(task, w):
+    """l - w.x for the constraints of every example, as lines."""
+    scores = features(task, X) @ w
+    if task == "regression":
+        return np.stack([TARGETS - scores, scores - TARGETS], axis=1) - 0.2
+    return 1 - (Y * scores if task == "binary" else scores)[:, None]
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -54,16 +69,39 @@ def test_the_hessian_follows_the_weights(task, kind, threads):
     cost = np.linspace(0.5, 2.0, len(rows))
     kernel = State(TASKS[task](KINDS[kind](X), cost=cost, loss="squared_hinge"), None, 0, 1)._kernel
     hessian = np.zeros((rows.shape[1],) * 2)
-    alpha = np.empty(kernel.n_alpha)
     for seed in range(3):
-        kernel.set_weights(0.5 * np.random.default_rng(seed).normal(size=rows.shape[1]))
-        kernel.answer(1, threads)
-        kernel.curve(hessian, threads)
-        kernel.get_alpha(alpha)
-        on = alpha.reshape(len(rows), -1).any(axis=1)
+        w = 0.5 * np.random.default_rng(seed).normal(size=rows.shape[1])
+        kernel.set_weights(w)
+        kernel.answer(1.0, 1, threads)
+        on = (gradients(task, w) > 0).any(axis=1)
+        assert kernel.curve(hessian, threads) == on.sum()
         assert 0 < on.sum() < len(rows) or task == "regression"
         expected = np.tril((2 * cost * on * rows.T) @ rows)
         np.testing.assert_allclose(hessian, expected, atol=1e-12 if "float" not in kind else 1e-4, rtol=1e-5)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("task", TASKS)
+def test_rounded_kinks_make_a_hessian(task, kind, threads):
+    """While the weights move and the kinks narrow; wide ones overlap in a regression."""
+    rows = features(task, X)
+    cost = np.linspace(0.5, 2.0, len(rows))
+    kernel = State(TASKS[task](KINDS[kind](X), cost=cost), None, 0, 1)._kernel
+    hessian = np.zeros((rows.shape[1],) * 2)
+    for seed, width in enumerate((3.0, 0.5, 0.3)):
+        w = 0.5 * np.random.default_rng(seed).normal(size=rows.shape[1])
+        kernel.set_weights(w)
+        kernel.answer(width, 1, threads)
+        inside = (np.abs(gradients(task, w)) < width / 2).sum(axis=1)
+        assert kernel.curve(hessian, threads) == (inside > 0).sum() > 0
+        expected = np.tril((cost * inside * rows.T) @ rows)
+        np.testing.assert_allclose(hessian, expected, atol=1e-12 if "float" not in kind else 1e-4, rtol=1e-5)
+
+
+def answering(stride):
+    """Who answers: of every so many runs of 16 examples the first."""
+    return (np.arange(N) // 16) % stride == 0 if stride > 1 else np.full(N, True)
 
 
 @pytest.mark.parametrize("stride", [1, 3, 16])
@@ -72,14 +110,46 @@ def test_the_answer_is_the_gradient(stride):
     kernel = State(problem, None, 0, 1)._kernel
     w, own = 0.1 * RNG.normal(size=D), np.empty(D)
     kernel.set_weights(w)
-    lower, upper, distance = kernel.answer(stride, 1)
+    lower, upper, distance, smooth, gap = kernel.answer(1.0, stride, 1)
     kernel.own(own)
-    residual = (TARGETS - X @ w)[::stride]
+    some = answering(stride)
+    residual = (TARGETS - X @ w)[some]
     slack = np.maximum(np.abs(residual) - 0.2, 0.0)
     assert distance == pytest.approx(w @ w / 2)
     assert upper == pytest.approx(w @ w / 2 + 0.7 * (slack**2).sum())
-    np.testing.assert_allclose(own, 2 * 0.7 * (slack * np.sign(residual)) @ X[::stride])
+    np.testing.assert_allclose(own, 2 * 0.7 * (slack * np.sign(residual)) @ X[some])
     assert upper - lower == pytest.approx(0.5 * (w - own) @ (w - own))
+    assert (smooth, gap) == (pytest.approx(upper - distance), 0.0)
+
+
+@pytest.mark.parametrize("stride", [1, 3])
+@pytest.mark.parametrize("width", [0.05, 0.4, 3.0])
+@pytest.mark.parametrize("task", ["binary", "regression"])
+def test_rounded_kinks_are_means_over_their_width(task, width, stride):
+    cost = np.linspace(0.5, 2.0, N)
+    kernel = State(TASKS[task](X, cost=cost), None, 0, 1)._kernel
+    rows, some = features(task, X), answering(stride)
+    w, own = 0.1 * RNG.normal(size=rows.shape[1]), np.empty(rows.shape[1])
+    around = width * ((np.arange(4000) + 0.5) / 4000 - 0.5)
+
+    def rounded(w):
+        lines = gradients(task, w)[:, :, None] + around
+        return float(cost @ np.maximum(lines, 0.0).mean(axis=2).sum(axis=1))
+
+    kernel.set_weights(w)
+    lower, upper, _, smooth, gap = kernel.answer(width, stride, 1)
+    kernel.own(own)
+    excess = np.maximum(gradients(task, w), 0.0).sum(axis=1)
+    assert upper == pytest.approx(w @ w / 2 + (cost * excess)[some].sum())
+    assert upper - lower == pytest.approx(0.5 * (w - own) @ (w - own) + gap)
+    alpha = np.empty(kernel.n_alpha)
+    kernel.get_alpha(alpha)
+    assert alpha.min() >= 0
+    assert (alpha.reshape(N, -1).sum(axis=1) <= cost).all()
+    if stride == 1:
+        assert smooth == pytest.approx(rounded(w), rel=1e-6)
+        step = 1e-4 * RNG.normal(size=len(w))
+        assert (rounded(w - step) - rounded(w + step)) / 2 == pytest.approx(own @ step, rel=1e-3)
 
 
 @pytest.mark.parametrize("prior", PRIORS)
@@ -101,16 +171,75 @@ def test_same_optimum_as_coordinate_ascent(task, kind, cost, prior, monkeypatch)
     assert newton.alpha.min() >= 0
 
 
+@pytest.mark.parametrize("prior", PRIORS)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("cost", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("task", TASKS)
+def test_kinks_have_the_same_optimum(task, kind, cost, prior, monkeypatch):
+    own = Prior(covariance=np.eye(D + 1) + 0.5) if (task, prior) == ("binary", "covariance") else PRIORS[prior]
+    problem = TASKS[task](KINDS[kind](X), cost=cost, prior=own)
+    without = pytest.MonkeyPatch()
+    without_newton(without)
+    passes = solve(problem, tol=1e-4, max_iter=10**6, random_state=0)
+    without.undo()
+    newton_first(monkeypatch)
+    newton = solve(problem, tol=1e-4, max_iter=10**6, random_state=0)
+    assert passes.converged
+    assert newton.converged
+    rounding = 1e-12 * passes.upper_bound
+    assert newton.lower_bound <= passes.upper_bound + rounding
+    assert passes.lower_bound <= newton.upper_bound + rounding
+    assert newton.alpha.min() >= 0
+    assert newton.alpha.max() <= cost
+
+
+@pytest.mark.parametrize("task", ["binary", "regression"])
+def test_many_examples_and_a_hot_start(task):
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(10_000, 20)) @ rng.normal(size=(20, 20))
+    targets = rows @ rng.normal(size=20) + 3 * rng.normal(size=10_000)
+
+    def problem(cost):
+        if task == "binary":
+            return Problem.binary(rows, np.sign(targets), cost=cost)
+        return Problem.regression(rows, targets, epsilon=0.1, cost=cost)
+
+    solution = solve(problem(1.0), tol=1e-4, random_state=0)
+    assert solution.converged
+    assert solution.n_iter < 15  # steps, not passes
+    hot = solve(problem(1.1), tol=1e-4, random_state=0, start=solution)
+    assert hot.converged
+    cold = solve(problem(1.1), tol=1e-4, random_state=0)
+    assert hot.lower_bound <= cold.upper_bound
+    assert cold.lower_bound <= hot.upper_bound
+
+
+def test_features_of_different_scales_are_left_to_steps(monkeypatch):
+    rng = np.random.default_rng(2)
+    rows = rng.normal(size=(900, 9)) * np.exp(2 * rng.normal(size=9))
+    problem = Problem.regression(rows, rows @ rng.normal(size=9) + rng.normal(size=900), epsilon=0.1, cost=400.0)
+    solution = solve(problem, tol=1e-4, max_iter=5000, random_state=0)
+    assert solution.converged
+    without_newton(monkeypatch)
+    with pytest.warns(match="not converged"):
+        passes = solve(problem, tol=1e-4, max_iter=5000, random_state=0)
+    assert passes.lower_bound <= solution.upper_bound
+    assert solution.lower_bound <= passes.upper_bound
+
+
 def test_bounds_on_weights_are_left_to_passes():
-    assert not State(TASKS["binary"](X, loss="squared_hinge", lower=0.0), None, 0, 1)._kernel.smooth
-    assert not State(TASKS["binary"](X, loss="hinge"), None, 0, 1)._kernel.smooth
-    with pytest.raises(ValueError, match="not smooth"):
-        State(TASKS["binary"](X, loss="hinge"), None, 0, 1)._kernel.answer(1, 1)
+    for loss in ("hinge", "squared_hinge"):
+        kernel = State(TASKS["binary"](X, loss=loss, lower=0.0), None, 0, 1)._kernel
+        assert not kernel.smooth
+        with pytest.raises(ValueError, match="not smooth"):
+            kernel.answer(1.0, 1, 1)
 
 
-def test_passes_go_on_where_a_step_fails(monkeypatch):
-    problem = TASKS["binary"](X, cost=100.0, loss="squared_hinge")
-    expected = solve(problem, tol=1e-6)
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_passes_go_on_where_a_step_fails(loss, monkeypatch):
+    problem = TASKS["binary"](X, cost=100.0, loss=loss)
+    expected = solve(problem, tol=1e-6, max_iter=10**5)
+    newton_first(monkeypatch)
     monkeypatch.setattr(dualsvm.newton.Newton, "step", lambda self: None)
     solution = solve(problem, tol=1e-4, max_iter=10**5)
     assert solution.converged
@@ -118,12 +247,13 @@ def test_passes_go_on_where_a_step_fails(monkeypatch):
     assert expected.lower_bound <= solution.upper_bound
 
 
-def test_a_watcher_changes_nothing():
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_a_watcher_changes_nothing(loss):
     for cost in (0.01, 1.0, 1000.0):
-        problem = TASKS["binary"](X, cost=cost, loss="squared_hinge")
+        problem = TASKS["binary"](X, cost=cost, loss=loss)
         seen = []
-        watched = solve(problem, tol=1e-6, random_state=0, callback=seen.append)
-        np.testing.assert_array_equal(watched.w, solve(problem, tol=1e-6, random_state=0).w)
+        watched = solve(problem, tol=1e-6, max_iter=10**5, random_state=0, callback=seen.append)
+        np.testing.assert_array_equal(watched.w, solve(problem, tol=1e-6, max_iter=10**5, random_state=0).w)
         assert [record.iteration for record in seen] == list(range(1, watched.n_iter + 1))
 
 

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _core
+
 Array = NDArray[Any]
 
 LIMIT = 1e150  # numbers beyond are refused: their squares and sums would overflow
@@ -36,10 +38,10 @@ def as_vector(values: Any, name: str, n: int, per: str) -> Array:
         raise ValueError(f"{name} must hold real numbers, got dtype {array.dtype}")
     if array.ndim != 0 and array.shape != (n,):
         raise ValueError(f"{name} must be one number or one per {per}, shape ({n},), got shape {array.shape}")
-    array = array.astype(np.float64)
-    if not (np.abs(array) <= LIMIT).all():
+    array = np.array(array, dtype=np.float64, order="C")
+    if not _core.all_finite(array.reshape(-1)):
         raise ValueError(f"{name} contains NaN, infinity or a number beyond 1e150: replace those entries")
-    return np.ascontiguousarray(np.broadcast_to(array, (n,)))
+    return array if array.ndim else np.full(n, array)
 
 
 def as_ids(values: Any, name: str, n: int, per: str) -> Array:

@@ -153,8 +153,7 @@ def pursue(
             if run.ripe and run.descend():
                 status = run.tell(watchers) or status
                 continue
-            one = bool(watchers) or np.isfinite(state.plain_passes)
-            idle = not run.optimize(1 if one else max_iter - run.n_iter, goal)
+            idle = not run.optimize(1 if watchers else max_iter - run.n_iter, goal)
             if idle or state.reached or run.n_iter == max_iter or run.tired or run.ripe:
                 goal = run.certify()
             elif run.patience <= 0:
@@ -260,7 +259,7 @@ class _Run:
         """Run passes; return whether there was anything to visit."""
         before, n_iter, known = self._elapsed(), self.n_iter, self.lower
         self.certified = False
-        passes = self.state.optimize(max_passes, goal, min(self.pull.left(self.visits), self.patience))
+        passes = self.state.optimize(max_passes, goal, min(self.pull.left(self.visits), self.patience, self.unripe))
         for visited, awake, lower, estimate, seconds in passes:
             before += seconds
             n_iter += 1
@@ -272,13 +271,17 @@ class _Run:
         return bool(passes)
 
     @property
+    def unripe(self) -> float:
+        """How many visits to make before passes have cost what Newton's method would."""
+        return self.state.plain_passes * self.state.n_examples - self.all_visits
+
+    @property
     def ripe(self) -> bool:
-        """Whether passes have cost what Newton's method would."""
-        return self.all_visits >= self.state.plain_passes * self.state.n_examples
+        return self.unripe <= 0
 
     def descend(self) -> bool:
         """Take a step of Newton's method; where that leads nowhere, leave the rest to passes."""
-        bounds = self.state.descend(self.w)
+        bounds = self.state.descend(self.w, self.tol)
         if bounds is None:
             self.state.plain_passes = np.inf
             self.state.reset(self.alpha)

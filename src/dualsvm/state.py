@@ -16,7 +16,9 @@ from .rows import Rows
 
 _WORK = 1e8  # numbers read in one call of the kernel, about: short enough for Ctrl-C, long enough to be cheap
 _DEAR = 50  # passes that Newton's method may cost
-_CHEAP = 5  # so few that it comes first where passes do badly
+_CHEAP = 5  # so few that it comes first: where passes do badly, or, with kinks in the losses,
+_SOME, _MANY = 16, 400  # where there are so many weights, and examples for every weight
+_LATE = 60  # visits of each example that are left to passes otherwise, where there are kinks
 _LANES = 4  # the kernel pads the classes of a multiclass problem to a multiple of this
 
 
@@ -117,10 +119,13 @@ class State:
         work = rows.numbers * layout.classes + problem.n_examples  # of a pass over everything
         self._max_visits = max(1, int(_WORK * problem.n_examples / work))
         self._kernel = layout.kernel(problem, rows, seed, single_precision)
+        squared = problem.loss == "squared_hinge"
         price = Newton.price(self._kernel, problem.n_examples, rows.numbers)
+        many = layout.n_weights >= _SOME and problem.n_examples >= _MANY * layout.n_weights
+        first = alpha is None and self.stiffness > STIFF if squared else many
         #: visits of each example after which Newton's method is worth what it costs
-        self.plain_passes = price if price < _DEAR else np.inf
-        if alpha is None and self.stiffness > STIFF and price < _CHEAP:
+        self.plain_passes = np.inf if price > _DEAR else price if squared else max(price, _LATE)
+        if first and price < _CHEAP:
             self.plain_passes = 0.0
         self._newton: Newton | None = None
         if alpha is not None:
@@ -175,7 +180,7 @@ class State:
         lower, upper, self.distance = self._kernel.certify(self.threads)
         return lower, upper
 
-    def descend(self, start: Array | None) -> tuple[float, float] | None:
+    def descend(self, start: Array | None, tol: float) -> tuple[float, float] | None:
         """Take a step of Newton's method, the first time from weights to start from, or the present ones.
 
         Return bounds as `certify` does, or None where nothing better is found.
@@ -186,7 +191,15 @@ class State:
             w = self.layout.as_kernel(self.weights() if start is None else start)
             self._kernel.draw(w, 0.0)
             self._kernel.set_weights(w)
-            self._newton = Newton(self._kernel, self.layout.mean, self.layout.variance, self.threads)
+            self._newton = Newton(
+                self._kernel,
+                self.layout.mean,
+                self.layout.variance,
+                self.problem.cost,
+                self.problem.loss == "squared_hinge",
+                tol,
+                self.threads,
+            )
             found = self._newton.begin(self.n_examples if self.plain_passes == 0 else 0)
         if found is None:
             return None

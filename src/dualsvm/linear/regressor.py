@@ -200,7 +200,7 @@ class SVMRegressor(RegressorMixin, LinearSVM):
         def state(X: Any, terms: Terms) -> list[Problem]:
             return [Problem.regression(X, y, cost=cost, **own, **terms.of(0))]
 
-        return state, float(np.median(y))
+        return state, float(np.median(y)) if self.fit_intercept == "unpenalized" else 0.0
 
     def _attributes(self, coef: Array, intercept: Array) -> dict[str, Any]:
         return {"coef_": coef[0], "intercept_": intercept[0]}
