@@ -18,7 +18,6 @@ namespace dualsvm {
 /// Four doubles in a vector register, or in two where registers are narrower. GCC and Clang understand both. The
 /// functions must be inlined: how a Lane is returned depends on the instructions that the caller may use.
 using Lane = double __attribute__((vector_size(32)));
-using FloatLane = float __attribute__((vector_size(16)));
 constexpr int kLane = 4;
 
 /// 32 bytes of numbers of either type.
@@ -38,10 +37,10 @@ __attribute__((always_inline)) inline Lane load(const double* p) {
     std::memcpy(&x, p, sizeof x);
     return x;
 }
+/// Entry by entry: of this GCC makes one instruction in the wide loops, but several of __builtin_convertvector, which
+/// it takes apart before it knows how wide the registers are.
 __attribute__((always_inline)) inline Lane load(const float* p) {
-    FloatLane x;
-    std::memcpy(&x, p, sizeof x);
-    return __builtin_convertvector(x, Lane);
+    return Lane{double(p[0]), double(p[1]), double(p[2]), double(p[3])};
 }
 __attribute__((always_inline)) inline void store(double* p, Lane x) { std::memcpy(p, &x, sizeof x); }
 
