@@ -145,8 +145,8 @@ C = 1 but where said, epsilon = {EPSILON:g}, no intercept, median of {report["re
 Ours, SVMClassifier and SVMRegressor: to a certified relative gap, one-vs-rest in every class; beside it the least
 that one pass over the data can take, reading them from memory. Peers, best first: to an objective as near to the
 optimum, at the loosest setting that gets there; 'above' is how far above the optimum they ended, and for ours the
-gap. Every solver has as many threads as ours; one that has none is run as it is, once, and its time counts for
-every number of threads. One that took over {CLOSE:g} times as long as the fastest peer keeps its first run: (1 run).
+gap. Every solver has as many threads as ours; one that has none is run as it is, beside ours with every number of
+threads. One that took over {CLOSE:g} times as long as the fastest peer keeps its first run: (1 run).
 Ratio: peer / ours, by the clock and by CPU time. 'missed': no setting got there. '> 10': given up on, at the setting
 told, as a run took over {FLOOR:g} s of CPU time, and {report["patience"]:g} times that of ours for the tightest
 target not reached yet. Where others keep cores busy, threads that wait for one another lose most: such rows tell

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dualsvm.newton
@@ -11,7 +11,8 @@ import dualsvm.state
 from dualsvm import Prior, Problem, _core, solve
 from dualsvm.state import State
 
-from .problems import without_newton
+from .problems import assert_optimal, without_newton
+from .reference import state
 
 RNG = np.random.default_rng(0)
 N, D = 300, 21
@@ -193,6 +194,42 @@ def test_kinks_have_the_same_optimum(task, kind, cost, prior, monkeypatch):
     assert newton.alpha.max() <= cost
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    regression=st.booleans(),
+    n=st.integers(2, 60),
+    d=st.integers(1, 6),
+    log_cost=st.floats(-3, 2),
+    epsilon=st.sampled_from([0.0, 0.1, 1.0]),
+    seed=st.integers(0, 10**6),
+)
+def test_every_step_bounds_the_optimum(regression, n, d, log_cost, epsilon, seed):
+    rng = np.random.default_rng(seed)
+    rows, cost = rng.normal(size=(n, d)), 10**log_cost * rng.uniform(0.5, 2.0, n)
+    targets = np.round(rows @ rng.normal(size=d) + rng.normal(size=n), rng.integers(3))
+    signs = np.where(targets > 0, 1.0, -1.0)
+    said = {"mean": 0.2, "variance": 1.5}
+    if regression:
+        problem = Problem.regression(rows, targets, epsilon=epsilon, cost=cost, prior=Prior(**said))
+        statement = state("regression", rows, {"y": targets, "epsilon": epsilon}, cost=cost, loss="hinge", **said)
+    else:
+        problem = Problem.binary(rows, signs, cost=cost, prior=Prior(**said))
+        statement = state("binary", rows, {"y": signs, "margin": 1.0}, cost=cost, loss="hinge", **said)
+    optimum = statement.optimum()
+    slack = 1e-7 * (1 + optimum)
+    with pytest.MonkeyPatch.context() as patch:
+        newton_first(patch)
+        solution = solve(problem, tol=1e-4, max_iter=10**5, random_state=0)
+    for record in solution.history:
+        assert record.lower <= optimum + slack
+        assert record.upper >= optimum - slack
+    assert (np.diff([record.lower for record in solution.history]) >= -1e-12 * optimum).all()  # rounding
+    assert solution.converged
+    assert statement.primal(solution.w) == pytest.approx(solution.upper_bound)
+    assert solution.alpha.min() >= 0
+    assert (solution.alpha.reshape(n, -1).sum(axis=1) <= cost * (1 + 1e-12)).all()
+
+
 @pytest.mark.parametrize("task", ["binary", "regression"])
 def test_many_examples_and_a_hot_start(task):
     rng = np.random.default_rng(1)
@@ -304,3 +341,22 @@ def test_numbers_at_the_edge_of_what_can_be_squared(shape):
         problem = Problem.binary(rows, y, cost=1e100, loss="squared_hinge")
         solution = solve(problem, tol=1.0, max_iter=100, random_state=0)
         assert solution.lower_bound <= solution.upper_bound
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_rows_of_nothing_but_zeros(loss, monkeypatch):
+    newton_first(monkeypatch)
+    problem = Problem.binary(np.zeros((N, D)), Y, cost=0.5, loss=loss)
+    solution = solve(problem, tol=1e-3, random_state=0)
+    assert solution.converged
+    assert not solution.w.any()
+    assert solution.upper_bound == pytest.approx(0.5 * N)
+
+
+def test_examples_that_cost_nothing(monkeypatch):
+    newton_first(monkeypatch)
+    assert solve(TASKS["binary"](X, cost=0.0), tol=1e-3).gap == 0
+    cost = np.zeros(N)
+    cost[:5] = 1.0
+    problem = TASKS["binary"](X, cost=cost)
+    assert_optimal(solve(problem, tol=1e-6, random_state=0, max_iter=10**5), problem, 1e-6)

@@ -24,13 +24,13 @@ from . import _core
 from .checks import Array
 
 _MOST = 2048  # weights
-_SHORTEST = 1e-8  # of a step
+_SHORTEST = 1e-8  # of a step; the longest is as much longer than the one that the Hessian tells
 _SHORTER = 1e-3  # times so long, at least, where a step was too long
 _SLIGHT = 1e-4  # of what the slope promises: a step must bring more
 _STEEP = 0.5  # of the slope at the beginning: a step that ends there was too short
 _STEPS = 5  # that are usually taken
 _FEW = 20  # steps that must have halved the gap, or taken some of the examples to where they lead
-_QUICK = 16  # products of a dense row, and of a factorization, in the time of one of a sparse row
+_QUICK = 32  # products of a dense row, and of a factorization, in the time of one of a sparse row
 _STRIDES = (64, 16, 4)  # at the beginning, one example stands for so many, if that leaves
 _ENOUGH = 5  # examples for every weight
 _KNOWN = 0.3  # of the objective, times weights per example: no better can some of the examples tell all
@@ -101,7 +101,8 @@ class Newton:
         strides = [stride for stride in _STRIDES if n_examples >= _ENOUGH * stride * d]
         if not self.squared:
             self._look(strides[0] if strides else 1)
-            self.width = _WIDE * self.loss / self.cost.sum() or 1.0
+            width = _WIDE * self.loss / max(float(self.cost.sum()), np.finfo(float).tiny)
+            self.width = width if 0 < width < np.inf else 1.0
         for stride in strides:
             self._look(stride)
             for _ in range(_FEW):
@@ -150,12 +151,12 @@ class Newton:
         """Step from w to where it leads down enough, and is not as steep any more; return whether that was found."""
         value, gap = self.value, self.gap
         length, short, long = 1.0, 0.0, np.inf
-        while length > _SHORTEST:
+        while _SHORTEST < length < 1 / _SHORTEST:
             self.kernel.set_weights(w + length * self.scale * direction)
             self._look(stride)
             rise = -float((self.slope * direction).sum())
             if self.value < value - _SLIGHT * length * promise or (self.squared and self.gap < 0.5 * gap):
-                if rise > -_STEEP * promise or long < 2 * length:
+                if rise >= -_STEEP * promise or long < 2 * length:
                     self.plenty = self.plenty and self.gap < _POOR * gap
                     return True
                 short, length = length, np.sqrt(length * long) if long < np.inf else 2 * length
