@@ -80,7 +80,8 @@ class Newton:
         self.cost = cost
         self.squared = squared
         self.tol = tol
-        self.width = 1.0
+        self.width = 1.0  # of the kinks
+        self.best, self.vain = np.inf, 0  # the gap when it was last halved, and the steps since
 
     @staticmethod
     def price(kernel: Any, n_rows: int, numbers: float) -> float:
@@ -108,7 +109,6 @@ class Newton:
             for _ in range(_FEW):
                 if not self._improve(stride, _KNOWN * d * stride / n_examples):
                     break
-        self.best, self.vain = np.inf, 0
         return self._look(1)
 
     def step(self) -> tuple[float, float, float] | None:
