@@ -119,12 +119,12 @@ class State:
         work = rows.numbers * layout.classes + problem.n_examples  # of a pass over everything
         self._max_visits = max(1, int(_WORK * problem.n_examples / work))
         self._kernel = layout.kernel(problem, rows, seed, single_precision)
-        squared = problem.loss == "squared_hinge"
+        self._squared = problem.loss == "squared_hinge"
         price = Newton.price(self._kernel, problem.n_examples, rows.numbers)
         many = layout.n_weights >= _SOME and problem.n_examples >= _MANY * layout.n_weights
-        first = alpha is None and self.stiffness > STIFF if squared else many
+        first = alpha is None and self.stiffness > STIFF if self._squared else many
         #: visits of each example after which Newton's method is worth what it costs
-        self.plain_passes = np.inf if price > _DEAR else price if squared else max(price, _LATE)
+        self.plain_passes = np.inf if price > _DEAR else price if self._squared else max(price, _LATE)
         if first and price < _CHEAP:
             self.plain_passes = 0.0
         self._newton: Newton | None = None
@@ -196,7 +196,7 @@ class State:
                 self.layout.mean,
                 self.layout.variance,
                 self.problem.cost,
-                self.problem.loss == "squared_hinge",
+                self._squared,
                 tol,
                 self.threads,
             )
