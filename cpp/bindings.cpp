@@ -8,6 +8,7 @@
 #include <malloc.h>
 #endif
 
+#include "arrange.hpp"
 #include "arrays.hpp"
 #include "cholesky.hpp"
 #include "make_state.hpp"
@@ -139,6 +140,21 @@ void bind_check_csr(nb::module_& m) {
     });
 }
 
+template <class T, class I>
+void bind_common_first(nb::module_& m) {
+    m.def("common_first",
+          [](const Array<I>& start, const Array<I>& column, const Array<T>& x, std::size_t n_columns) {
+              expect(start.size() > 0 && x.size() == column.size(), "lengths differ");
+              Arranged<T, I> rows;
+              {
+                  nb::gil_scoped_release release;
+                  rows = common_first(start.data(), start.size() - 1, column.data(), x.data(), n_columns);
+              }
+              return std::tuple(array_of(std::move(rows.order)), array_of(std::move(rows.column)),
+                                array_of(std::move(rows.x)));
+          });
+}
+
 }  // namespace
 
 NB_MODULE(_core, m) {
@@ -148,6 +164,10 @@ NB_MODULE(_core, m) {
     bind_all_finite<double>(m);
     bind_check_csr<std::int32_t>(m);
     bind_check_csr<std::int64_t>(m);
+    bind_common_first<float, std::int32_t>(m);
+    bind_common_first<double, std::int32_t>(m);
+    bind_common_first<float, std::int64_t>(m);
+    bind_common_first<double, std::int64_t>(m);
 
     m.def("swapped", [](const Array<double>& scores, const Array<std::int32_t>& grade, const Array<Index>& start,
                         double margin) {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.linalg import cholesky, solve_triangular
 
 from . import _core
@@ -19,6 +20,7 @@ _DEAR = 50  # passes that Newton's method may cost
 _CHEAP = 5  # so few that it comes first: where passes do badly, or, with kinks in the losses,
 _SOME, _MANY = 16, 400  # where there are so many weights, and examples for every weight
 _LATE = 60  # visits of each example that are left to passes otherwise, where there are kinks
+_SCATTERED = 1 << 16  # weights: more than the fastest caches hold
 _LANES = 4  # the kernel pads the classes of a multiclass problem to a multiple of this
 
 
@@ -26,10 +28,11 @@ class Layout:
     """The coordinates and the layout in which the kernel keeps the weights of a problem.
 
     With a full covariance S = L L' the kernel's weights are z, with w = L z, whose prior is the identity around
-    L^-1 m, and rows become rows @ L. Those of several classes lie as features x classes, the classes padded.
+    L^-1 m, and rows become rows @ L. Those of several classes lie as features x classes, the classes padded;
+    arranged, those of sparse rows begin with the features that many rows have, in a copy of these rows.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, arranged: bool = False) -> None:
         self._classes = problem.weight_shape[0] if len(problem.weight_shape) == 2 else 0
         self._padded = -(-self._classes // _LANES) * _LANES
         self._rotation: Array | None = None
@@ -40,11 +43,18 @@ class Layout:
                 mean = solve_triangular(self._rotation, mean.T, lower=True).T
         self.classes = max(1, self._classes)
         self.n_weights = problem.view.width * (self._padded or 1)
+        self._order: Array | None = None
+        self._arranged: Rows | None = None
+        sparse = self._rotation is None and sp.issparse(problem.view.matrix)
+        if arranged and self._classes and sparse and self.n_weights >= _SCATTERED:
+            self._arranged, self._order = problem.view.common_first()
         self.mean, self.variance = self.inward(mean, 0.0), self.inward(problem.variance, 1.0)
         self.box = self.inward(problem.lower, -np.inf), self.inward(problem.upper, np.inf)
 
     def rows(self, problem: Problem) -> Rows:
         """Return the rows of a problem in these coordinates."""
+        if self._arranged is not None:
+            return self._arranged
         return problem.view if self._rotation is None else problem.view.times(self._rotation)
 
     def kernel(
@@ -79,6 +89,11 @@ class Layout:
 
     def as_seen(self, flat: Array) -> Array:
         """Return weights of the kernel as the user sees them."""
+        if self._order is not None:
+            flat = flat.reshape(-1, self._padded)
+            seen = flat.copy()
+            seen[self._order] = flat[: len(self._order)]  # a constant feature stays where it is
+            flat = seen
         w = np.ascontiguousarray(flat.reshape(-1, self._padded)[:, : self._classes].T) if self._classes else flat
         return w if self._rotation is None else w @ self._rotation.T
 
@@ -88,6 +103,8 @@ class Layout:
             return value
         out = np.full((value.shape[1], self._padded), filler)
         out[:, : self._classes] = value.T
+        if self._order is not None:
+            out[: len(self._order)] = out[self._order]
         return out.reshape(-1)
 
 
@@ -109,7 +126,7 @@ class State:
     ) -> None:
         self.problem = problem
         self.threads = threads
-        self.layout = layout = Layout(problem)
+        self.layout = layout = Layout(problem, arranged=True)
         rows, variance = layout.rows(problem), problem.variance
         per_class = variance.mean(axis=0) if variance is not None and variance.ndim == 2 else variance
         #: mean over the examples of C x' S x: how far a step along one example can reach
