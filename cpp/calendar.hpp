@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -34,6 +35,9 @@ public:
     }
 
     bool sleeps(std::uint32_t example) const { return asleep_[example]; }
+
+    /// How many sleep.
+    std::size_t sleeping() const { return std::size_t(std::count(asleep_.begin(), asleep_.end(), 1)); }
 
     /// Those who sleep, in the order of their rows.
     void sleepers(std::vector<std::uint32_t>& out) const {

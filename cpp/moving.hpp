@@ -33,6 +33,8 @@ struct Meeting {
     double linear = 0;  // the change of the linear part
 };
 
+constexpr std::int64_t kFew = 8;  // visits per example
+
 /// What every step moves, whichever rows it comes from: v, w, and the part of the dual that is linear in alpha.
 /// States over different rows of one problem share it.
 struct Moving {
@@ -48,7 +50,9 @@ struct Moving {
     std::int64_t blended = 0;   // passes blended into them
     bool foreign = false;       // they came from outside
     double linear = 0;
-    bool judged = false;  // whether `loss` is that of the weights offered
+    std::int64_t moves = 0;  // visits since v was last built from alpha,
+    double least = 0;        // and the dual then, which has risen since
+    bool judged = false;     // whether `loss` is that of the weights offered
     double loss = 0;
     double known = kInfinity;  // the relative gap when everybody was looked at last
     double truth = 1;          // that gap, in units of what the pass before it had seen
@@ -74,12 +78,22 @@ struct Moving {
         if (loose()) drawn.regain(v, w);
     }
 
+    /// Whether v is as exact as if it had just been built from alpha, by as many additions as there are examples:
+    /// whether there have been few visits since then, each of which adds to a weight once, and v has not been much
+    /// larger on the way. With a dual D of 0 or more, which does not fall, and |v - v*|^2 / 2 <= D* - D for the v* of
+    /// the optimum D*, which is at least |v*|^2 / 2, |v|^2 <= 8 D* all the way.
+    bool fresh(std::size_t examples) const {
+        return !prior.apart() && !loose() && least >= 0 && moves <= kFew * std::int64_t(examples);
+    }
+
     /// v and w of u = sum alpha x, and with them the linear part.
     void rebuild(std::vector<double> u, double linear_part) {
         linear = linear_part;
         v = prior.scaled(std::move(u));
         for (double& value : v) value *= sigma;
         drawn.place(v, w);
+        moves = 0;
+        least = dual();
     }
 
     /// The weights offered are a running mean of w, mostly over the last ten passes: the primal of w itself goes

@@ -12,8 +12,9 @@ constexpr double kLittle = 0.1;  // times the mean part of the gap in the last p
 // Everybody is looked at again when the gap that the visits see has come down to kFiner of what it was then, unless
 // the goal is so near that it will soon be time for that, or to kNear of the goal; but then there must have been
 // kSeldom visits per example since, or kPulled where a certificate follows in any case, as a look at everybody has
-// its price; and at the latest after kOften.
-constexpr double kFiner = 0.3, kClose = 4, kNear = 0.9, kSeldom = 0.1, kPulled = 1, kOften = 3;
+// its price; and at the latest after kOften. Far from the goal, where less than kMost of them sleep, only those are
+// looked at.
+constexpr double kFiner = 0.3, kClose = 4, kNear = 0.9, kSeldom = 0.1, kPulled = 1, kOften = 3, kMost = 0.5;
 
 constexpr std::size_t kRunLength = 32;  // examples of one of several states that are visited one after the other
 
@@ -52,6 +53,7 @@ static Pass pass(const std::vector<State*>& states, Meeting* meeting, double goa
         visited += std::int64_t(run.to - run.from);
     }
     moving.regain();
+    moving.moves += visited;
     moving.linear += tally.linear;
     visited > 0 ? moving.blend() : moving.restart();
     const double lower = moving.dual();
@@ -60,7 +62,6 @@ static Pass pass(const std::vector<State*>& states, Meeting* meeting, double goa
     if (visited > 0) moving.little = moving.pulled() ? -1.0 : kLittle * tally.gap / double(visited);
     for (State* state : states) awake += state->note();
 
-    const bool exact = alone && !moving.loose();
     double gap = tally.gap / unit;
     reached = moving.pulled() && gap <= goal;
     moving.since += visited;
@@ -69,6 +70,8 @@ static Pass pass(const std::vector<State*>& states, Meeting* meeting, double goa
     const bool finer = since >= (moving.pulled() ? kPulled : kSeldom) && (coarse || now <= kNear * goal);
     const bool screens = meeting || visited == 0 || finer || since >= kOften;
     if (screens) {
+        const bool whole = !coarse || double(states[0]->sleeping()) >= kMost * double(n);
+        const bool exact = alone && !moving.loose() && whole;
         Screening all{0, 0, exact ? 0.0 : tally.gap};
         for (State* state : states) {
             if (meeting && state == states[0]) continue;  // its examples are met

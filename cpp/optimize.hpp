@@ -37,6 +37,7 @@ void parallel(std::size_t n, F&& f) {
 }
 
 constexpr std::size_t kScreened = 2048;  // sleepers that are worth a thread
+constexpr std::size_t kLarge = 10000;    // examples from which on it takes a while to build v from alpha
 constexpr std::size_t kMostSums = 4;     // threads that each keep a Hessian of their own
 constexpr std::size_t kTogether = 16;    // examples side by side that answer where not all do
 
@@ -94,10 +95,13 @@ public:
         const double upper = moving_.prior.distance(moving_.offer) + all.loss;
         return {std::int64_t(examples_.size()), woken, upper - moving_.dual()};
     }
+    std::size_t sleeping() const override { return calendar_.sleeping(); }
     std::size_t size() const override { return examples_.size(); }
 
     Bounds certify(int threads) override {
         if (!moving_.judged) return bounds(examples_, threads, 0.0).bounds;
+        if (Smooth<Block> && examples_.size() >= kLarge && moving_.fresh(examples_.size()))
+            return stated(moving_.loss);
         std::vector<double> u(moving_.v.size());
         const double linear = gather(nullptr, u.data(), threads);
         return settle(std::move(u), linear, moving_.loss);
@@ -220,6 +224,7 @@ private:
         moving_.drawn = std::move(drawn);
         for (double& value : moving_.v) value *= sigma / moving_.sigma;
         moving_.sigma = sigma;
+        moving_.least = -kInfinity;  // what they raise may be another dual
         moving_.w.resize(moving_.drawn.apart() ? moving_.v.size() : 0);
         moving_.drawn.place(moving_.v, moving_.w);
         moving_.restart();
@@ -243,6 +248,9 @@ private:
     /// The bounds that these make, with the weights offered.
     Bounds settle(std::vector<double> u, double linear, double loss) {
         moving_.rebuild(std::move(u), linear);
+        return stated(loss);
+    }
+    Bounds stated(double loss) {
         const double distance = moving_.prior.distance(moving_.offer), upper = distance + loss,
                      lower = moving_.dual();
         moving_.scale = upper;

@@ -65,6 +65,7 @@ public:
     virtual std::int64_t note() = 0;
     virtual Screening screen(int threads) = 0;
     virtual Screening screen_all(int threads) = 0;
+    virtual std::size_t sleeping() const = 0;
     virtual std::size_t size() const = 0;  // examples that cost something
 
     /// certify: the dual of alpha and the primal of the weights offered, in one pass over all examples; where single

@@ -366,3 +366,15 @@ def test_without_any_cost_the_prior_is_all(task, loss, hot):
     optimum = 0.5 * ((expected - mean) ** 2 / 2.0).sum()
     assert (solution.lower_bound, solution.upper_bound) == pytest.approx((optimum, optimum))
     assert solution.converged
+
+
+@pytest.mark.parametrize("cost", [1e-3, 1e-2])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_lower_bound_of_many_examples_is_the_dual_of_their_variables(seed, cost):
+    rng = np.random.default_rng(seed)
+    n = 12_000  # so many that u is not always summed up anew
+    rows, y = rng.normal(size=(n, 10)) * rng.lognormal(size=10), rng.choice([-1, 1], size=n)
+    solution = solve(Problem.binary(rows, y, cost=cost), tol=1e-2, random_state=seed)
+    alpha = solution.alpha.astype(np.longdouble)
+    u = (alpha * y) @ rows.astype(np.longdouble)
+    assert solution.lower_bound == pytest.approx(float(alpha.sum() - u @ u / 2), rel=1e-12)
