@@ -64,7 +64,9 @@ class LinearSVM(CallbackSupportMixin, BaseEstimator):
 
         def attributes(w: Array) -> dict[str, Any]:
             known = stacked([*done, w])
-            return self._attributes(*frame.seen(np.pad(known, [(0, outputs - len(known)), (0, 0)])))
+            if len(known) < outputs:
+                known = np.pad(known, [(0, outputs - len(known)), (0, 0)])
+            return self._attributes(*frame.seen(known))
 
         callbacks = Callbacks(self, max_iter * len(problems), data, attributes)
         watchers: list[Watcher] = [callbacks] if callbacks.watching else []
