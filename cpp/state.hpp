@@ -70,7 +70,8 @@ public:
 
     /// certify: the dual of alpha and the primal of the weights offered, in one pass over all examples; where single
     /// precision is asked for, the weights offered are first rounded to it. Rebuilds v from alpha, and wakes the
-    /// examples that have something to gain. Where a screening has just found the primal, that is not done again.
+    /// examples that have something to gain. Where a screening has just found the primal, that is not done again, and
+    /// where few visits have moved v, it is not rebuilt.
     virtual Bounds certify(int threads) = 0;
 
     /// answer: as certify, but first every dual variable becomes what the weights offered ask for, where the kinks of
