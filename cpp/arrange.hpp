@@ -19,7 +19,7 @@ struct Arranged {
 
 template <class T, class I>
 Arranged<T, I> common_first(const I* start, std::size_t n_rows, const I* column, const T* x, std::size_t n_columns) {
-    constexpr std::size_t kinds = 34;  // by the binary digits of the number of rows, most first
+    constexpr std::size_t kinds = 33;  // by the binary digits of the number of rows, most first
     using Ends = std::array<std::size_t, kinds + 1>;
     const auto sum_up = [](Ends& ends) {
         for (std::size_t k = 1; k <= kinds; ++k) ends[k] += ends[k - 1];

@@ -70,8 +70,7 @@ static Pass pass(const std::vector<State*>& states, Meeting* meeting, double goa
     const bool finer = since >= (moving.pulled() ? kPulled : kSeldom) && (coarse || now <= kNear * goal);
     const bool screens = meeting || visited == 0 || finer || since >= kOften;
     if (screens) {
-        const bool whole = !coarse || double(states[0]->sleeping()) >= kMost * double(n);
-        const bool exact = alone && !moving.loose() && whole;
+        const bool exact = alone && !moving.loose() && !(coarse && double(states[0]->sleeping()) < kMost * double(n));
         Screening all{0, 0, exact ? 0.0 : tally.gap};
         for (State* state : states) {
             if (meeting && state == states[0]) continue;  // its examples are met
