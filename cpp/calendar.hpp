@@ -6,11 +6,12 @@
 
 namespace dualsvm {
 
-/// What a visit finds of an example.
-enum class Find : std::uint8_t { gain, little, rest };
+/// What a visit finds of an example; of one that dozes, that its step has led to a bound, where it may rest from now
+/// on.
+enum class Find : std::uint8_t { gain, little, rest, doze };
 
-/// Who is visited when. An example with something to gain is due in the next pass, one with little to gain in the
-/// pass after that; one that rests at a bound sleeps until somebody looks whether it still does.
+/// Who is visited when. An example with something to gain, or that dozes, is due in the next pass, one with little to
+/// gain in the pass after that; one that rests at a bound sleeps until somebody looks whether it still does.
 class Calendar {
 public:
     /// All of `examples` are due in the next pass, and nobody sleeps.
@@ -30,7 +31,7 @@ public:
 
     void enter(std::uint32_t example, Find find) {
         asleep_[example] = find == Find::rest;
-        if (find == Find::gain) next_.push_back(example);
+        if (find == Find::gain || find == Find::doze) next_.push_back(example);
         if (find == Find::little) later_.push_back(example);
     }
 

@@ -28,6 +28,11 @@ DUALSVM_AHEAD void look_ahead(const Block& block, const Visits& visits, std::siz
     if (p + kAhead < visits.n) block.ahead(visits.examples[p + kAhead]);
 }
 
+/// Whether a step of these blocks leaves the gradients after it in the scratch.
+template <class Block>
+concept Followed =
+    requires(Block block, Weights u, typename Block::Scratch scratch) { block.deposit_step(Index(0), u, scratch); };
+
 /// Visits some of these examples in the given order, each time raising the dual over the block as far as it goes.
 template <class Block>
 inline Tally sweep_loop(Block& block, typename Block::Scratch& scratch, const Visits& visits, std::size_t from,
@@ -38,8 +43,12 @@ inline Tally sweep_loop(Block& block, typename Block::Scratch& scratch, const Vi
         const std::uint32_t i = visits.examples[p];
         const Look look = block.look(i, weights.w, scratch);
         tally.gap += look.gap;
-        visits.finds[p] = !(look.violation > 0) ? Find::rest : look.gap <= visits.little ? Find::little : Find::gain;
-        if (look.violation > 0) tally.linear += block.step(i, weights, sigma, scratch);
+        visits.finds[p] = Find::rest;
+        if (!(look.violation > 0)) continue;
+        tally.linear += block.step(i, weights, sigma, scratch);
+        visits.finds[p] = look.gap <= visits.little ? Find::little : Find::gain;
+        if constexpr (Followed<Block>)
+            visits.finds[p] = block.violation(i, scratch) > 0 ? visits.finds[p] : Find::doze;
     }
     return tally;
 }
@@ -70,7 +79,7 @@ inline Tally meet_loop(Block& block, typename Block::Scratch& scratch, const Vis
         };
         visits.finds[p] = look.violation > 0 ? Find::gain : Find::rest;
         if (look.violation > 0) {
-            if constexpr (requires { block.deposit_step(i, come, scratch); }) {
+            if constexpr (Followed<Block>) {
                 const double change = block.step(i, weights, sigma, scratch);
                 tally.linear += change;
                 if (counted) {
@@ -105,14 +114,13 @@ DUALSVM_WIDE Tally meet_wide(Block& block, typename Block::Scratch& scratch, con
 template <class Block>
 concept Smooth = requires(Block block, typename Block::Scratch scratch) { block.answer(Index(0), 1.0, scratch); };
 
-/// Looks at examples at a fixed w, and adds up their losses, and in u what their dual variables make of it. With a
-/// width, they are first set to what w asks for.
+/// Looks at examples, in the order of their rows, at a fixed w, and adds up their losses, and in u what their dual
+/// variables make of it. With a width, they are first set to what w asks for.
 template <class Block>
 inline Tally inspect_loop(Block& block, typename Block::Scratch& scratch, const Visits& visits, const double* w,
                           const Weights& u, double width) {
     Tally tally;
     for (std::size_t p = 0; p < visits.n; ++p) {
-        look_ahead(block, visits, p);
         const std::uint32_t i = visits.examples[p];
         const Look look = block.look(i, w, scratch);
         tally.loss += look.loss;
@@ -156,13 +164,13 @@ DUALSVM_WIDE double gather_wide(const Block& block, typename Block::Scratch& scr
     return gather_loop(block, scratch, examples, n, which, u);
 }
 
-/// Looks at examples at a fixed w: their losses, and how far each is from having anything to gain.
+/// Looks at examples, in the order of their rows, at a fixed w: their losses, and how far each is from having
+/// anything to gain.
 template <class Block>
 inline Tally survey_loop(const Block& block, typename Block::Scratch& scratch, const Visits& visits, const double* w,
                          double* rest) {
     Tally tally;
     for (std::size_t p = 0; p < visits.n; ++p) {
-        look_ahead(block, visits, p);
         const std::uint32_t i = visits.examples[p];
         const Look look = block.look(i, w, scratch);
         tally.loss += look.loss;

@@ -13,8 +13,10 @@ constexpr double kLittle = 0.1;  // times the mean part of the gap in the last p
 // the goal is so near that it will soon be time for that, or to kNear of the goal; but then there must have been
 // kSeldom visits per example since, or kPulled where a certificate follows in any case, as a look at everybody has
 // its price; and at the latest after kOften. Far from the goal, where less than kMost of them sleep, only those are
-// looked at.
-constexpr double kFiner = 0.3, kClose = 4, kNear = 0.9, kSeldom = 0.1, kPulled = 1, kOften = 3, kMost = 0.5;
+// looked at. Where kCrowd of them doze, as most do after a first pass if examples cost little, a look shows who may
+// sleep: in the order of rows and in threads, it costs less than to visit them.
+constexpr double kFiner = 0.3, kClose = 4, kNear = 0.9, kSeldom = 0.1, kPulled = 1, kOften = 3, kMost = 0.5,
+                 kCrowd = 0.25;
 
 constexpr std::size_t kRunLength = 32;  // examples of one of several states that are visited one after the other
 
@@ -68,13 +70,16 @@ static Pass pass(const std::vector<State*>& states, Meeting* meeting, double goa
     const double now = moving.truth * gap, since = double(moving.since) / double(n);
     const bool coarse = visited < n && now <= kFiner * moving.known && now > kClose * goal;
     const bool finer = since >= (moving.pulled() ? kPulled : kSeldom) && (coarse || now <= kNear * goal);
-    const bool screens = meeting || visited == 0 || finer || since >= kOften;
+    const bool sees = alone && !moving.loose();
+    const bool settle = sees && double(states[0]->dozing()) >= kCrowd * double(n);
+    const bool screens = settle || meeting || visited == 0 || finer || since >= kOften;
     if (screens) {
-        const bool exact = alone && !moving.loose() && !(coarse && double(states[0]->sleeping()) < kMost * double(n));
+        const bool most = !coarse || double(states[0]->sleeping()) >= kMost * double(n);
+        const bool exact = settle || (sees && most);
         Screening all{0, 0, exact ? 0.0 : tally.gap};
         for (State* state : states) {
             if (meeting && state == states[0]) continue;  // its examples are met
-            const Screening one = exact ? state->screen_all(threads) : state->screen(threads);
+            const Screening one = exact ? state->screen_all(settle, threads) : state->screen(threads);
             all = {all.looks + one.looks, all.woken + one.woken, all.gap + one.gap};
         }
         moving.truth = exact && gap > 0 ? std::clamp(all.gap / unit / gap, 0.1, 10.0) : 1.0;

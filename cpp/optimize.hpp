@@ -11,6 +11,7 @@
 #include "block.hpp"
 #include "calendar.hpp"
 #include "loops.hpp"
+#include "order.hpp"
 #include "outer.hpp"
 #include "random.hpp"
 #include "simd.hpp"
@@ -60,7 +61,7 @@ public:
 
     std::size_t turn() override {
         calendar_.turn(due_);
-        moving_.random.shuffle(due_);
+        order_.mix(due_, double(block_.rows.bytes()) / double(block_.size()), moving_.random);
         finds_.resize(due_.size());
         return due_.size();
     }
@@ -80,22 +81,24 @@ public:
         const Tally all = look_over(due_, moving_.weights().data(), nullptr, shares);
         return {std::int64_t(due_.size()), note(due_), all.gap};
     }
-    Screening screen_all(int threads) override {
+    Screening screen_all(bool settle, int threads) override {
         moving_.round();
         const Tally all =
             look_over(examples_, moving_.offer.data(), nullptr, shares_of(examples_, threads, kScreened));
         moving_.loss = all.loss;
         moving_.judged = true;
+        if (settle) calendar_.wake({}, std::size_t(block_.size()));
         std::int64_t woken = 0;
         for (std::size_t p = 0; p < examples_.size(); ++p) {
-            if (finds_[p] == Find::rest || !calendar_.sleeps(examples_[p])) continue;
-            calendar_.enter(examples_[p], Find::gain);
-            ++woken;
+            if (!settle && (finds_[p] == Find::rest || !calendar_.sleeps(examples_[p]))) continue;
+            calendar_.enter(examples_[p], finds_[p]);
+            woken += finds_[p] != Find::rest;
         }
         const double upper = moving_.prior.distance(moving_.offer) + all.loss;
         return {std::int64_t(examples_.size()), woken, upper - moving_.dual()};
     }
     std::size_t sleeping() const override { return calendar_.sleeping(); }
+    std::size_t dozing() const override { return dozing_; }
     std::size_t size() const override { return examples_.size(); }
 
     Bounds certify(int threads) override {
@@ -323,9 +326,11 @@ private:
     /// Enters into the calendar what was found of these examples; returns how many have something to gain.
     std::int64_t note(const std::vector<std::uint32_t>& examples) {
         std::int64_t awake = 0;
+        dozing_ = 0;
         for (std::size_t p = 0; p < examples.size(); ++p) {
             calendar_.enter(examples[p], finds_[p]);
             awake += finds_[p] != Find::rest;
+            dozing_ += finds_[p] == Find::doze;
         }
         return awake;
     }
@@ -334,8 +339,10 @@ private:
     typename Block::Scratch scratch_;
     std::vector<std::uint32_t> examples_;  // all that cost something
     Calendar calendar_;
+    Order order_;
     std::vector<std::uint32_t> due_;  // in the present pass
     std::vector<Find> finds_;
+    std::size_t dozing_ = 0;       // how many of those who were noted last doze
     std::vector<double> counted_;  // what the Hessian counts the examples with
     double width_ = 1;             // of the kinks, when the examples answered last
     std::size_t stride_ = 1;       // and one run of how many did

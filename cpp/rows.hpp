@@ -16,6 +16,7 @@
 //   merge(i, j, f): f(k, x_ik, x_jk) for every k that either row stores      fold(i, j, f): the sum of those
 //   entries(i, room): the stored entries that are not 0, kept in `room` where they do not lie side by side
 //   soon(i), ahead(i): ask for what will be read, first for where row i lies and a little later for the row
+//   bytes(): what all rows take
 // `bias`, where it is not zero, is the value of a constant feature behind the last stored column.
 
 namespace dualsvm {
@@ -75,6 +76,7 @@ struct Dense {
 
     Index size() const { return n; }
     Index width() const { return d + (bias != 0); }
+    Index bytes() const { return n * d * Index(sizeof(T)); }
     const T* row(Index i) const { return x + i * d; }
 
     double dot(Index i, const double* w) const {
@@ -87,6 +89,7 @@ struct Dense {
             c += load(r + k + 2 * kLane) * load(w + k + 2 * kLane);
             e += load(r + k + 3 * kLane) * load(w + k + 3 * kLane);
         }
+        for (; k + kLane <= d; k += kLane) a += load(r + k) * load(w + k);
         double rest = bias != 0 ? bias * w[d] : 0.0;
         for (; k < d; ++k) rest += double(r[k]) * w[k];
         return rest + sum((a + b) + (c + e));
@@ -196,6 +199,7 @@ struct Csr {
 
     Index size() const { return n; }
     Index width() const { return d + (bias != 0); }
+    Index bytes() const { return Index(start[n]) * Index(sizeof(T) + sizeof(I)); }
 
     double dot(Index i, const double* w) const {
         double s0 = bias != 0 ? bias * w[d] : 0.0, s1 = 0, s2 = 0, s3 = 0;
@@ -284,6 +288,7 @@ struct Difference {
 
     Index size() const { return n; }
     Index width() const { return rows.width(); }
+    Index bytes() const { return rows.bytes(); }
     Index better(Index i) const { return pair[2 * i]; }
     Index worse(Index i) const { return pair[2 * i + 1]; }
 

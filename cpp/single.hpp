@@ -47,9 +47,11 @@ struct Single {
         Look look = losses(g, c.cost, c.alpha, c.alpha * g, squared);
         if (squared) g -= c.alpha / (2 * c.cost);
         t.g = g;
-        const bool rests = (g < 0 && c.alpha <= 0) || (g > 0 && !squared && c.alpha >= c.cost);
-        look.violation = rests ? 0.0 : std::abs(g);
+        look.violation = violation(i, t);
         return look;
+    }
+    double violation(Index i, const Scratch& t) const {
+        return dualsvm::violation(t.g, at[i].alpha, at[i].cost, squared);
     }
 
     double step(Index i, const Weights& weights, double sigma, Scratch& t) {

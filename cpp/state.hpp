@@ -59,14 +59,15 @@ public:
     /// What a pass of `optimize` is made of: find who is due next, in random order; visit some of them, for the first
     /// time if there is a meeting; and note what was found; returns how many have something to gain. Who rests at a
     /// bound sleeps until a screening finds otherwise: of those who sleep, at the weights of now, or of everybody, at
-    /// the weights offered, which tells the whole gap, too.
+    /// the weights offered, which tells the whole gap, too, and where all are to settle puts to sleep who rests then.
     virtual std::size_t turn() = 0;
     virtual Tally visit(std::size_t from, std::size_t to, Meeting* meeting) = 0;
     virtual std::int64_t note() = 0;
     virtual Screening screen(int threads) = 0;
-    virtual Screening screen_all(int threads) = 0;
+    virtual Screening screen_all(bool settle, int threads) = 0;
     virtual std::size_t sleeping() const = 0;
-    virtual std::size_t size() const = 0;  // examples that cost something
+    virtual std::size_t dozing() const = 0;  // of those who were visited last
+    virtual std::size_t size() const = 0;    // examples that cost something
 
     /// certify: the dual of alpha and the primal of the weights offered, in one pass over all examples; where single
     /// precision is asked for, the weights offered are first rounded to it. Rebuilds v from alpha, and wakes the
