@@ -197,7 +197,8 @@ NB_MODULE(_core, m) {
         .def("certify",
              [](Held& self, int threads) {
                  nb::gil_scoped_release release;
-                 const Bounds bounds = self.state->certify(threads);
+                 Crew crew(threads);
+                 const Bounds bounds = self.state->certify(crew);
                  return std::tuple(bounds.lower, bounds.upper, bounds.distance);
              })
         .def_prop_ro("smooth", [](const Held& self) { return self.state->smooth(); })
@@ -206,7 +207,8 @@ NB_MODULE(_core, m) {
                  expect(self.state->smooth(), "the primal is not smooth");
                  expect(width > 0, "no width");
                  nb::gil_scoped_release release;
-                 const auto [bounds, loss, gap] = self.state->answer(width, stride, threads);
+                 Crew crew(threads);
+                 const auto [bounds, loss, gap] = self.state->answer(width, stride, crew);
                  return std::tuple(bounds.lower, bounds.upper, bounds.distance, loss, gap);
              })
         .def("own",
@@ -221,7 +223,8 @@ NB_MODULE(_core, m) {
                  expect(std::int64_t(hessian.shape(0)) == d && std::int64_t(hessian.shape(1)) == d,
                         "a Hessian of another shape");
                  nb::gil_scoped_release release;
-                 return self.state->curve(hessian.data(), threads);
+                 Crew crew(threads);
+                 return self.state->curve(hessian.data(), crew);
              })
         .def("draw",
              [](Held& self, const Array<double>& centre, double kappa) {
@@ -251,7 +254,8 @@ NB_MODULE(_core, m) {
              [](Held& self, const Array<double>& alpha, int threads) {
                  expect(std::int64_t(alpha.size()) == self.state->n_alpha(), "alpha of another length");
                  nb::gil_scoped_release release;
-                 return self.state->set_alpha(alpha.data(), threads);
+                 Crew crew(threads);
+                 return self.state->set_alpha(alpha.data(), crew);
              })
         .def("set_weights",
              [](Held& self, const Array<double>& w) {
@@ -269,7 +273,8 @@ NB_MODULE(_core, m) {
                  expect(rest.size() == 0 || std::int64_t(rest.size()) == length(self.spec, "cost"),
                         "rest of another length");
                  nb::gil_scoped_release release;
-                 const Tally tally = self.state->survey(w.data(), rest.size() ? rest.data() : nullptr, threads);
+                 Crew crew(threads);
+                 const Tally tally = self.state->survey(w.data(), rest.size() ? rest.data() : nullptr, crew);
                  return std::pair(tally.loss, tally.gap);
              })
         .def("deposit",
@@ -285,7 +290,8 @@ NB_MODULE(_core, m) {
                  expect(std::int64_t(w.size()) == self.state->n_weights() && w.size() == u.size(),
                         "weights of another length");
                  nb::gil_scoped_release release;
-                 const Tally tally = self.state->inspect(w.data(), u.data(), threads);
+                 Crew crew(threads);
+                 const Tally tally = self.state->inspect(w.data(), u.data(), crew);
                  return std::pair(tally.loss, tally.linear);
              })
         .def("rebuild",

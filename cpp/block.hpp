@@ -26,7 +26,8 @@
 //   curvature(i, width)             what x_i x_i' counts in the Hessian of the losses there, 1 / width times where
 //                                   they have been rounded off
 //
-// Where `step` leaves the gradients after it in the scratch, it can be followed without another look:
+// A block has a constant `once` where its steps add to a weight once. Where `step` leaves the gradients after it in
+// the scratch, it can be followed without another look:
 //
 //   violation(i, scratch)           what there still is, or is by now, to gain
 //   deposit_step(i, u, scratch)     u += what the last step added to sum_j alpha_ij x_ij

@@ -28,6 +28,13 @@ DUALSVM_AHEAD void look_ahead(const Block& block, const Visits& visits, std::siz
     if (p + kAhead < visits.n) block.ahead(visits.examples[p + kAhead]);
 }
 
+/// The same for examples in the order of their rows: what follows without a gap need not be asked for.
+template <class Block>
+DUALSVM_AHEAD void look_across(const Block& block, const Visits& visits, std::size_t p) {
+    if (p + kAhead < visits.n && visits.examples[p + kAhead] != visits.examples[p] + kAhead)
+        block.ahead(visits.examples[p + kAhead]);
+}
+
 /// Whether a step of these blocks leaves the gradients after it in the scratch.
 template <class Block>
 concept Followed =
@@ -114,6 +121,10 @@ DUALSVM_WIDE Tally meet_wide(Block& block, typename Block::Scratch& scratch, con
 template <class Block>
 concept Smooth = requires(Block block, typename Block::Scratch scratch) { block.answer(Index(0), 1.0, scratch); };
 
+/// Whether a step of these blocks adds to a weight once.
+template <class Block>
+concept Once = Block::once;
+
 /// Looks at examples, in the order of their rows, at a fixed w, and adds up their losses, and in u what their dual
 /// variables make of it. With a width, they are first set to what w asks for.
 template <class Block>
@@ -121,6 +132,7 @@ inline Tally inspect_loop(Block& block, typename Block::Scratch& scratch, const 
                           const Weights& u, double width) {
     Tally tally;
     for (std::size_t p = 0; p < visits.n; ++p) {
+        look_across(block, visits, p);
         const std::uint32_t i = visits.examples[p];
         const Look look = block.look(i, w, scratch);
         tally.loss += look.loss;
@@ -171,6 +183,7 @@ inline Tally survey_loop(const Block& block, typename Block::Scratch& scratch, c
                          double* rest) {
     Tally tally;
     for (std::size_t p = 0; p < visits.n; ++p) {
+        look_across(block, visits, p);
         const std::uint32_t i = visits.examples[p];
         const Look look = block.look(i, w, scratch);
         tally.loss += look.loss;

@@ -33,7 +33,7 @@ struct Meeting {
     double linear = 0;  // the change of the linear part
 };
 
-constexpr std::int64_t kFew = 8;  // visits per example
+constexpr std::int64_t kFew = 16;  // visits per example
 
 /// What every step moves, whichever rows it comes from: v, w, and the part of the dual that is linear in alpha.
 /// States over different rows of one problem share it.

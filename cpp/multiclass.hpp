@@ -28,6 +28,8 @@ struct Multiclass {
         Index looked = -1;       // which that is
     };
 
+    static constexpr bool once = true;
+
     Rows rows;
     const std::int32_t* label;
     const double* class_loss;

@@ -42,7 +42,7 @@ static std::vector<Run> turn(const std::vector<State*>& states, Random& random) 
 
 /// One pass over those who are due, the first state's for the first time if there is a meeting; and, when it is time,
 /// a look at those who sleep. `reached` is whether the gap is at most `goal`.
-static Pass pass(const std::vector<State*>& states, Meeting* meeting, double goal, int threads, bool alone,
+static Pass pass(const std::vector<State*>& states, Meeting* meeting, double goal, Crew& crew, bool alone,
                  bool& reached) {
     Moving& moving = *states[0]->moving();
     const auto began = std::chrono::steady_clock::now();
@@ -79,7 +79,7 @@ static Pass pass(const std::vector<State*>& states, Meeting* meeting, double goa
         Screening all{0, 0, exact ? 0.0 : tally.gap};
         for (State* state : states) {
             if (meeting && state == states[0]) continue;  // its examples are met
-            const Screening one = exact ? state->screen_all(settle, threads) : state->screen(threads);
+            const Screening one = exact ? state->screen_all(settle, crew) : state->screen(crew);
             all = {all.looks + one.looks, all.woken + one.woken, all.gap + one.gap};
         }
         moving.truth = exact && gap > 0 ? std::clamp(all.gap / unit / gap, 0.1, 10.0) : 1.0;
@@ -99,8 +99,9 @@ static Pass pass(const std::vector<State*>& states, Meeting* meeting, double goa
 Course optimize(const std::vector<State*>& states, std::int64_t max_passes, std::int64_t max_visits, double goal,
                 int threads, bool alone) {
     Course course;
+    Crew crew(threads);
     while (!states.empty() && std::int64_t(course.passes.size()) < max_passes && max_visits > 0 && !course.reached) {
-        const Pass last = pass(states, nullptr, goal, threads, alone, course.reached);
+        const Pass last = pass(states, nullptr, goal, crew, alone, course.reached);
         if (last.visited == 0) break;
         course.passes.push_back(last);
         max_visits -= last.visited;
@@ -110,8 +111,9 @@ Course optimize(const std::vector<State*>& states, std::int64_t max_passes, std:
 
 std::vector<Pass> meet(const std::vector<State*>& states, std::int64_t passes, Meeting& meeting) {
     std::vector<Pass> all;
+    Crew crew(1);
     bool reached = false;
-    for (std::int64_t k = 0; k < passes; ++k) all.push_back(pass(states, &meeting, 0.0, 1, false, reached));
+    for (std::int64_t k = 0; k < passes; ++k) all.push_back(pass(states, &meeting, 0.0, crew, false, reached));
     return all;
 }
 

@@ -2,14 +2,13 @@
 
 #include <chrono>
 #include <cmath>
-#include <exception>
 #include <limits>
-#include <thread>
 #include <type_traits>
 #include <vector>
 
 #include "block.hpp"
 #include "calendar.hpp"
+#include "crew.hpp"
 #include "loops.hpp"
 #include "order.hpp"
 #include "outer.hpp"
@@ -21,23 +20,8 @@
 
 namespace dualsvm {
 
-/// Runs f(0) .. f(n-1), each on a thread of its own where the system gives one. f must not throw.
-template <class F>
-void parallel(std::size_t n, F&& f) {
-    std::vector<std::thread> threads;
-    threads.reserve(n);
-    for (std::size_t t = 1; t < n; ++t) {
-        try {
-            threads.emplace_back([&f, t] { f(t); });
-        } catch (const std::exception&) {
-            f(t);
-        }
-    }
-    f(0);
-    for (auto& thread : threads) thread.join();
-}
-
-constexpr std::size_t kScreened = 2048;  // sleepers that are worth a thread
+constexpr std::size_t kShared = 64;      // examples that are worth a thread,
+constexpr std::size_t kScreened = 2048;  // ... where it is seen between passes who sleeps
 constexpr std::size_t kLarge = 10000;    // examples from which on it takes a while to build v from alpha
 constexpr std::size_t kMostSums = 4;     // threads that each keep a Hessian of their own
 constexpr std::size_t kTogether = 16;    // examples side by side that answer where not all do
@@ -52,6 +36,7 @@ public:
                        : std::make_shared<Moving>(shape, std::size_t(block.n_weights()), single_precision, seed)),
           block_(std::move(block)),
           scratch_(block_.scratch()) {
+        examples_.reserve(std::size_t(block_.size()));
         for (Index i = 0; i < block_.size(); ++i)
             if (block_.cost(i) > 0) examples_.push_back(std::uint32_t(i));
         explore();
@@ -75,16 +60,14 @@ public:
         return run(block_, scratch_, share(due_, 0, 1), from, to, moving_.moving(), moving_.sigma);
     }
     std::int64_t note() override { return note(due_); }
-    Screening screen(int threads) override {
+    Screening screen(Crew& crew) override {
         calendar_.sleepers(due_);
-        const std::size_t shares = shares_of(due_, threads, kScreened);
-        const Tally all = look_over(due_, moving_.weights().data(), nullptr, shares);
+        const Tally all = look_over(due_, moving_.weights().data(), nullptr, crew, kScreened);
         return {std::int64_t(due_.size()), note(due_), all.gap};
     }
-    Screening screen_all(bool settle, int threads) override {
+    Screening screen_all(bool settle, Crew& crew) override {
         moving_.round();
-        const Tally all =
-            look_over(examples_, moving_.offer.data(), nullptr, shares_of(examples_, threads, kScreened));
+        const Tally all = look_over(examples_, moving_.offer.data(), nullptr, crew, kScreened);
         moving_.loss = all.loss;
         moving_.judged = true;
         if (settle) calendar_.wake({}, std::size_t(block_.size()));
@@ -101,27 +84,26 @@ public:
     std::size_t dozing() const override { return dozing_; }
     std::size_t size() const override { return examples_.size(); }
 
-    Bounds certify(int threads) override {
-        if (!moving_.judged) return bounds(examples_, threads, 0.0).bounds;
-        if (Smooth<Block> && examples_.size() >= kLarge && moving_.fresh(examples_.size()))
-            return stated(moving_.loss);
+    Bounds certify(Crew& crew) override {
+        if (!moving_.judged) return bounds(examples_, crew, 0.0).bounds;
+        if (Once<Block> && examples_.size() >= kLarge && moving_.fresh(examples_.size())) return stated(moving_.loss);
         std::vector<double> u(moving_.v.size());
-        const double linear = gather(nullptr, u.data(), threads);
+        const double linear = gather(nullptr, u.data(), crew);
         return settle(std::move(u), linear, moving_.loss);
     }
 
     bool smooth() const override { return Smooth<Block> && !moving_.prior.boxed(); }
-    Rounded answer(double width, std::int64_t stride, int threads) override {
+    Rounded answer(double width, std::int64_t stride, Crew& crew) override {
         width_ = width;
         stride_ = std::size_t(std::max<std::int64_t>(stride, 1));
-        if (stride_ == 1) return bounds(examples_, threads, width);
+        if (stride_ == 1) return bounds(examples_, crew, width);
         std::vector<std::uint32_t> some;
         answering([&](std::uint32_t i) { some.push_back(i); });
-        return bounds(some, threads, width);
+        return bounds(some, crew, width);
     }
     void own(double* w) const override { std::copy(moving_.weights().begin(), moving_.weights().end(), w); }
 
-    std::int64_t curve(double* sum, int threads) override {
+    std::int64_t curve(double* sum, Crew& crew) override {
         std::int64_t count = 0;
         if constexpr (Smooth<Block>) {
             const std::size_t d = moving_.v.size();
@@ -141,12 +123,12 @@ public:
                 by.push_back(c - counted_[i]);
                 counted_[i] = c;
             }
-            const std::size_t n = changed.size(), shares = std::min(shares_of(changed, threads), kMostSums);
+            const std::size_t n = changed.size(), shares = std::min(shares_of(changed, crew), kMostSums);
             std::vector<std::vector<double>> parts(shares - 1, std::vector<double>(d * d));
             std::vector<Outer<std::remove_cvref_t<decltype(block_.rows)>>> outers;
             for (std::size_t t = 0; t < shares; ++t)
                 outers.emplace_back(block_.rows, t > 0 ? parts[t - 1].data() : sum);
-            parallel(shares, [&](std::size_t t) {
+            crew.run(shares, [&](std::size_t t) {
                 auto& outer = outers[t];
                 const std::size_t from = n * t / shares, to = n * (t + 1) / shares;
                 wide() ? outer.add_wide(changed, by, from, to) : outer.add_loop(changed, by, from, to);
@@ -175,9 +157,9 @@ public:
     void get_alpha(double* alpha) const override {
         for (Index i = 0; i < block_.size(); ++i) block_.get_alpha(i, alpha);
     }
-    double set_alpha(const double* alpha, int threads) override {
+    double set_alpha(const double* alpha, Crew& crew) override {
         for (Index i = 0; i < block_.size(); ++i) block_.set_alpha(i, alpha);
-        const double lower = bounds(examples_, threads, 0.0).bounds.lower;
+        const double lower = bounds(examples_, crew, 0.0).bounds.lower;
         moving_.restart();
         return lower;
     }
@@ -185,15 +167,18 @@ public:
         return moving_.prior.apart() ? moving_.prior.conjugate(std::vector<double>(moving_.v.size())) : 0.0;
     }
 
-    Tally inspect(const double* w, double* u, int threads) override { return look_at(examples_, w, u, threads, 0.0); }
+    Tally inspect(const double* w, double* u, Crew& crew) override { return look_at(examples_, w, u, crew, 0.0); }
     void resume(const double* alpha) override {
         for (Index i = 0; i < block_.size(); ++i) block_.set_alpha(i, alpha);
     }
-    Tally survey(const double* w, double* rest, int threads) override {
+    Tally survey(const double* w, double* rest, Crew& crew) override {
         if (rest) std::fill(rest, rest + block_.size(), kInfinity);
-        return look_over(examples_, w, rest, shares_of(examples_, threads));
+        return look_over(examples_, w, rest, crew, kShared);
     }
-    double deposit(const bool* which, double* u) const override { return gather(which, u, 1); }
+    double deposit(const bool* which, double* u) const override {
+        Crew alone(1);
+        return gather(which, u, alone);
+    }
 
     void set_weights(const double* w) override {
         moving_.offer.assign(w, w + moving_.v.size());
@@ -204,12 +189,12 @@ public:
 private:
     /// Adds to u what the dual variables make of it, those of the examples in `which`, or of all; returns their
     /// linear part.
-    double gather(const bool* which, double* u, int threads) const {
-        const std::size_t shares = shares_of(examples_, threads), n = moving_.v.size(), m = examples_.size();
+    double gather(const bool* which, double* u, Crew& crew) const {
+        const std::size_t shares = shares_of(examples_, crew), n = moving_.v.size(), m = examples_.size();
         std::vector<std::vector<double>> sums(shares - 1, std::vector<double>(n));
         std::vector<double> linear(shares);
         auto scratches = scratch(shares);
-        parallel(shares, [&](std::size_t t) {
+        crew.run(shares, [&](std::size_t t) {
             const std::size_t from = m * t / shares, to = m * (t + 1) / shares;
             const auto run = wide() ? gather_wide<Block> : gather_loop<Block>;
             double* sum = t > 0 ? sums[t - 1].data() : u;
@@ -234,10 +219,10 @@ private:
     }
 
     /// Bounds of the dual variables as they are, or, with a width, of those that answer to the weights offered.
-    Rounded bounds(const std::vector<std::uint32_t>& examples, int threads, double width) {
+    Rounded bounds(const std::vector<std::uint32_t>& examples, Crew& crew, double width) {
         moving_.round();
         std::vector<double> u(moving_.v.size());
-        const Tally all = look_at(examples, moving_.offer.data(), u.data(), threads, width);
+        const Tally all = look_at(examples, moving_.offer.data(), u.data(), crew, width);
         const Bounds bounds = settle(std::move(u), all.linear, all.loss);
         moving_.since = 0;
         if (width > 0) {  // the next pass begins anew
@@ -262,11 +247,13 @@ private:
     }
 
     /// Looks at examples at a fixed w, in the order in which their rows lie.
-    Tally look_over(const std::vector<std::uint32_t>& examples, const double* w, double* rest, std::size_t shares) {
+    Tally look_over(const std::vector<std::uint32_t>& examples, const double* w, double* rest, Crew& crew,
+                    std::size_t least) {
+        const std::size_t shares = shares_of(examples, crew, least);
         std::vector<Tally> tallies(shares);
         auto scratches = scratch(shares);
         finds_.resize(examples.size());
-        parallel(shares, [&](std::size_t t) {
+        crew.run(shares, [&](std::size_t t) {
             const auto run = wide() ? survey_wide<Block> : survey_loop<Block>;
             tallies[t] = run(block_, scratches[t], share(examples, t, shares), w, rest);
         });
@@ -277,13 +264,13 @@ private:
 
     /// Looks at examples at a fixed w, adds to u what their dual variables make of it, and wakes those with something
     /// to gain.
-    Tally look_at(const std::vector<std::uint32_t>& examples, const double* w, double* u, int threads, double width) {
-        const std::size_t shares = shares_of(examples, threads), n = moving_.v.size();
+    Tally look_at(const std::vector<std::uint32_t>& examples, const double* w, double* u, Crew& crew, double width) {
+        const std::size_t shares = shares_of(examples, crew), n = moving_.v.size();
         std::vector<std::vector<double>> sums(shares - 1, std::vector<double>(n));
         std::vector<Tally> tallies(shares);
         auto scratches = scratch(shares);
         finds_.resize(examples.size());
-        parallel(shares, [&](std::size_t t) {
+        crew.run(shares, [&](std::size_t t) {
             const auto run = wide() ? inspect_wide<Block> : inspect_loop<Block>;
             double* sum = t > 0 ? sums[t - 1].data() : u;
             tallies[t] = run(block_, scratches[t], share(examples, t, shares), w,
@@ -308,8 +295,9 @@ private:
     }
 
     /// How many threads are worth having for these examples.
-    static std::size_t shares_of(const std::vector<std::uint32_t>& examples, int threads, std::size_t least = 64) {
-        return std::max<std::size_t>(1, std::min<std::size_t>(std::size_t(threads), examples.size() / least));
+    static std::size_t shares_of(const std::vector<std::uint32_t>& examples, const Crew& crew,
+                                 std::size_t least = kShared) {
+        return std::max<std::size_t>(1, std::min(crew.threads(), examples.size() / least));
     }
     auto scratch(std::size_t shares) const {
         std::vector<typename Block::Scratch> many;

@@ -19,14 +19,17 @@ struct Single {
         double g, moved;
     };
 
+    static constexpr bool once = true;
+
     Rows rows;
     const signed char* sign;  // null: all +1
     bool squared;
     std::vector<Coordinate> at;
 
     Single(const Rows& rows, const signed char* sign, const double* margins, const double* cost, bool squared)
-        : rows(rows), sign(sign), squared(squared), at(std::size_t(rows.size())) {
-        for (Index i = 0; i < size(); ++i) at[i] = {0.0, -1.0, margins[i], cost[i]};
+        : rows(rows), sign(sign), squared(squared) {
+        at.reserve(std::size_t(size()));
+        for (Index i = 0; i < size(); ++i) at.push_back({0.0, -1.0, margins[i], cost[i]});
     }
 
     Index size() const { return rows.size(); }

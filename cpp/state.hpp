@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "crew.hpp"
 #include "moving.hpp"
 
 namespace dualsvm {
@@ -63,8 +64,8 @@ public:
     virtual std::size_t turn() = 0;
     virtual Tally visit(std::size_t from, std::size_t to, Meeting* meeting) = 0;
     virtual std::int64_t note() = 0;
-    virtual Screening screen(int threads) = 0;
-    virtual Screening screen_all(bool settle, int threads) = 0;
+    virtual Screening screen(Crew& crew) = 0;
+    virtual Screening screen_all(bool settle, Crew& crew) = 0;
     virtual std::size_t sleeping() const = 0;
     virtual std::size_t dozing() const = 0;  // of those who were visited last
     virtual std::size_t size() const = 0;    // examples that cost something
@@ -73,7 +74,7 @@ public:
     /// precision is asked for, the weights offered are first rounded to it. Rebuilds v from alpha, and wakes the
     /// examples that have something to gain. Where a screening has just found the primal, that is not done again, and
     /// where few visits have moved v, it is not rebuilt.
-    virtual Bounds certify(int threads) = 0;
+    virtual Bounds certify(Crew& crew) = 0;
 
     /// answer: as certify, but first every dual variable becomes what the weights offered ask for, where the kinks of
     /// the losses are rounded off over this width. Newton's method builds on it: `own` is then m + S u, from which
@@ -83,9 +84,9 @@ public:
     /// `smooth`. With a stride above 1 only one run of examples in so many answers, and what is returned bounds
     /// nothing; the next strides must divide it.
     virtual bool smooth() const = 0;
-    virtual Rounded answer(double width, std::int64_t stride, int threads) = 0;
+    virtual Rounded answer(double width, std::int64_t stride, Crew& crew) = 0;
     virtual void own(double* w) const = 0;
-    virtual std::int64_t curve(double* hessian, int threads) = 0;
+    virtual std::int64_t curve(double* hessian, Crew& crew) = 0;
 
     /// draw: until the next call, optimize solves the problem with another term 1/2 kappa (w - c)' S^-1 (w - c), c
     /// the given centre; kappa 0 takes it away. Bounds remain those of the problem itself.
@@ -100,8 +101,8 @@ public:
     virtual std::int64_t n_alpha() const = 0;
     virtual void get_weights(double* w) const = 0;  // the weights offered: what certify bounds
     virtual void get_alpha(double* alpha) const = 0;
-    virtual double set_alpha(const double* alpha, int threads) = 0;  // returns their dual
-    virtual double nothing() const = 0;                              // the dual where alpha is all 0
+    virtual double set_alpha(const double* alpha, Crew& crew) = 0;  // returns their dual
+    virtual double nothing() const = 0;                             // the dual where alpha is all 0
     virtual void set_weights(const double* w) = 0;  // within their bounds; what the next certify bounds
 
     /// resume: takes dual variables that v already counts.
@@ -109,12 +110,12 @@ public:
     /// survey: the losses of these examples at some weights, and their parts of the gap; and for each, unless `rest`
     /// is null, how far its gradients are from leaving it anything to gain: 0 where they do already, infinity where
     /// it costs nothing.
-    virtual Tally survey(const double* w, double* rest, int threads) = 0;
+    virtual Tally survey(const double* w, double* rest, Crew& crew) = 0;
     /// deposit: adds to u what the dual variables make of it, those of the examples in `which`, or of all; returns
     /// their linear part.
     virtual double deposit(const bool* which, double* u) const = 0;
     /// inspect: both at once, for all examples; wakes those that have something to gain.
-    virtual Tally inspect(const double* w, double* u, int threads) = 0;
+    virtual Tally inspect(const double* w, double* u, Crew& crew) = 0;
     const std::shared_ptr<Moving>& moving() const { return shared_; }
 
 protected:

@@ -20,14 +20,17 @@ struct TwoSided {
         double r, moved;
     };
 
+    static constexpr bool once = true;
+
     Rows rows;
     double epsilon;
     bool squared;
     std::vector<Coordinate> at;
 
     TwoSided(const Rows& rows, const double* targets, double epsilon, const double* cost, bool squared)
-        : rows(rows), epsilon(epsilon), squared(squared), at(std::size_t(rows.size())) {
-        for (Index i = 0; i < size(); ++i) at[i] = {0.0, -1.0, targets[i], cost[i]};
+        : rows(rows), epsilon(epsilon), squared(squared) {
+        at.reserve(std::size_t(size()));
+        for (Index i = 0; i < size(); ++i) at.push_back({0.0, -1.0, targets[i], cost[i]});
     }
 
     Index size() const { return rows.size(); }

@@ -10,8 +10,10 @@ import joblib
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import LinearSVC
 
 from dualsvm import Prior, Problem, Record, solve
+from dualsvm.solution import primal
 
 from .problems import CLASSES, LOSSES, TARGETS, TASKS, N, X, Y, assert_optimal, large
 
@@ -368,13 +370,38 @@ def test_without_any_cost_the_prior_is_all(task, loss, hot):
     assert solution.converged
 
 
+@pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("cost", [1e-3, 1e-2])
 @pytest.mark.parametrize("seed", range(3))
-def test_the_lower_bound_of_many_examples_is_the_dual_of_their_variables(seed, cost):
+def test_the_lower_bound_of_many_examples_is_the_dual_of_their_variables(seed, cost, classes):
     rng = np.random.default_rng(seed)
     n = 12_000  # so many that u is not always summed up anew
-    rows, y = rng.normal(size=(n, 10)) * rng.lognormal(size=10), rng.choice([-1, 1], size=n)
-    solution = solve(Problem.binary(rows, y, cost=cost), tol=1e-2, random_state=seed)
+    rows, y = rng.normal(size=(n, 10)) * rng.lognormal(size=10), rng.integers(classes, size=n)
+    problem = Problem.binary(rows, 2 * y - 1, cost=cost) if classes == 2 else Problem.multiclass(rows, y, cost=cost)
+    solution = solve(problem, tol=1e-2, random_state=seed)
     alpha = solution.alpha.astype(np.longdouble)
-    u = (alpha * y) @ rows.astype(np.longdouble)
-    assert solution.lower_bound == pytest.approx(float(alpha.sum() - u @ u / 2), rel=1e-12)
+    if classes == 2:
+        counts = (alpha * (2 * y - 1))[:, None]
+    else:
+        counts = -alpha
+        counts[np.arange(n), y] += alpha.sum(axis=1)
+    u = counts.T @ rows.astype(np.longdouble)
+    assert solution.lower_bound == pytest.approx(float(alpha.sum() - (u * u).sum() / 2), rel=1e-12)
+
+
+@pytest.mark.parametrize("by_class", [False, True])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_rows_that_do_not_fit_into_caches(loss, by_class):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(8_000, 80))  # 5 MB, which are visited in streams of neighbours
+    y = np.sign(rows @ rng.normal(size=80) + 8 * rng.normal(size=8_000))
+    if by_class:
+        order = np.argsort(y)
+        rows, y = rows[order], y[order]
+    problem = Problem.binary(rows, y, cost=0.01, loss=loss)
+    solution = solve(problem, tol=1e-6, random_state=0, n_jobs=2)
+    assert solution.converged
+    assert (np.diff([record.lower for record in solution.history]) >= 0).all()
+    np.testing.assert_array_equal(solve(problem, tol=1e-6, random_state=0, n_jobs=2).w, solution.w)
+    peer = LinearSVC(C=0.01, loss=loss, fit_intercept=False, tol=1e-8, max_iter=100_000, random_state=0)
+    assert primal(problem, peer.fit(rows, y).coef_[0]) == pytest.approx(solution.upper_bound, rel=2e-6)

@@ -38,6 +38,7 @@ _WIDE = 4.0  # mean slacks: the width of the kinks at the beginning
 _NARROWER = 4.0  # times so narrow at once, at most
 _AIM = 0.4  # of the tolerance: what rounded kinks may cost
 _PLENTY = 200  # examples in the Hessian, for every weight: more would hardly change it
+_STRANGE = 2.0  # times the objective that some of the examples told: others are not like them
 _POOR = 0.1  # of the gap left by a step: the Hessian is not what it was
 
 
@@ -81,6 +82,7 @@ class Newton:
         self.squared = squared
         self.tol = tol
         self.width = 1.0  # of the kinks
+        self.value = np.inf  # what the steps lead down
         self.best, self.vain = np.inf, 0  # the gap when it was last halved, and the steps since
 
     @staticmethod
@@ -105,11 +107,18 @@ class Newton:
             width = _WIDE * self.loss / max(float(self.cost.sum()), np.finfo(float).tiny)
             self.width = width if 0 < width < np.inf else 1.0
         for stride in strides:
-            self._look(stride)
+            self._look_wider(stride)
             for _ in range(_FEW):
                 if not self._improve(stride, _KNOWN * d * stride / n_examples):
                     break
-        return self._look(1)
+        return self._look_wider(1)
+
+    def _look_wider(self, stride: int) -> tuple[float, float, float]:
+        """Look at more of the examples; if they differ from those before, these cannot tell the Hessian of all."""
+        before = self.value
+        found = self._look(stride)
+        self.plenty = self.plenty and self.value < _STRANGE * before
+        return found
 
     def step(self) -> tuple[float, float, float] | None:
         """Go to better weights; return the bounds and the distance there, or None where no better ones are found."""
@@ -181,7 +190,7 @@ class Newton:
         self.found = lower, upper, distance
         self.loss = stride * (upper - distance)
         self.upper = distance + self.loss
-        self.value = distance + stride * smooth  # what the steps lead down
+        self.value = distance + stride * smooth
         self.rounding = stride * rounding
         self.slope = (self.mean + stride * (own - self.mean) - w) / self.scale  # downwards, in units of the prior
         with np.errstate(over="ignore"):

@@ -13,6 +13,7 @@ from . import _core
 from .checks import Array, as_array, as_number
 
 _SOME = 1000  # rows that suffice for a mean
+_GOLDEN = (5**0.5 - 1) / 2  # whose multiples, modulo 1, lie everywhere
 _CHUNK = 1 << 20  # numbers turned into float64 at a time by the plain numpy products
 
 
@@ -87,7 +88,8 @@ class Rows:
         if sp.issparse(self.matrix):
             if (nnz := self.matrix.nnz) == 0:
                 return float(constant)
-            some = np.random.default_rng(0).integers(nnz, size=4 * _SOME)  # entries: rows may repeat a pattern
+            # entries here and there, as rows may repeat a pattern
+            some = (np.arange(4 * _SOME) * _GOLDEN % 1.0 * nnz).astype(np.intp)
             squares = np.square(self.matrix.data[some], dtype=np.float64)
             if variance is not None:
                 squares *= variance[self.matrix.indices[some]]

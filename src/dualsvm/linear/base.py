@@ -205,14 +205,17 @@ class LinearSVM(CallbackSupportMixin, BaseEstimator):
 
     def _count_support(self, codes: Array | None) -> None:
         """Count the examples that have an entry in `dual_coef_`, of every class if there are any."""
-        support = np.zeros(self.dual_coef_.shape[1], dtype=bool)
-        support[self.dual_coef_.indices] = True
+        support = self.dual_coef_.indices
+        if self.dual_coef_.shape[0] > 1:
+            counted = np.zeros(self.dual_coef_.shape[1], dtype=bool)
+            counted[support] = True
+            support = np.flatnonzero(counted)
         if codes is None:
-            self.n_support_: Any = int(support.sum())
+            self.n_support_: Any = len(support)
         else:
             each = len(self.classes_)
-            parts = (slice(k, k + _PIECE) for k in range(0, len(codes), _PIECE))
-            self.n_support_ = sum(np.bincount(codes[part][support[part]], minlength=each) for part in parts)
+            parts = (support[k : k + _PIECE] for k in range(0, len(support), _PIECE))
+            self.n_support_ = sum((np.bincount(codes[p], minlength=each) for p in parts), np.zeros(each, dtype=int))
 
     def _starts(self, problems: list[Problem], frame: Frame) -> list[Solution | None]:
         """Return what is left of the last fit to start from, one for every problem."""

@@ -76,7 +76,9 @@ def statement(model: Any, codes: Array, cost: Array, margin: Any) -> tuple[list[
         """Every class against the rest; of two classes, the second against the first."""
         wanted = range(k) if k > 2 else [1]
         return [
-            Problem.binary(X, np.where(codes == c, 1, -1), margin=margins, **common, **terms.of(output))
+            Problem.binary(
+                X, np.where(codes == c, np.int8(1), np.int8(-1)), margin=margins, **common, **terms.of(output)
+            )
             for output, c in enumerate(wanted)
         ]
 
@@ -105,7 +107,12 @@ def codes_of(y: Array, known: Array) -> Array:
     """Return the numbers of the classes of examples, among the known ones."""
     if strange := [label for label in classes_of(y).tolist() if label not in known.tolist()]:
         raise ValueError(f"y holds classes that are not among {known.tolist()}: {strange}")
-    return np.searchsorted(known, y)
+    return numbered(y, known)
+
+
+def numbered(y: Array, classes: Array) -> Array:
+    """Return the numbers of the classes of examples, among all classes that there are, sorted."""
+    return (y == classes[1]).astype(np.intp) if len(classes) == 2 else np.searchsorted(classes, y)
 
 
 def classes_of(y: Array) -> Array:

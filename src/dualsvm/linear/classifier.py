@@ -17,7 +17,7 @@ from ..solution import Certificate
 from .base import LinearSVM, learning
 from .certify import certify_chunks, certify_rows
 from .chunks import Reads, State, alone, parted, refuse
-from .classes import ClassLearner, classes_of, codes_of, statement
+from .classes import ClassLearner, classes_of, codes_of, numbered, statement
 
 _BAD_WEIGHT = "class_weight must not be negative, nor 0 for every class"
 
@@ -225,7 +225,7 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
         refuse(passes=passes, max_passes=max_passes, classes=classes, checkpoint=checkpoint, resume=resume)
         X, y = self._more_of(X, y, onward=False)
         classes = classes_of(y)
-        codes = np.searchsorted(classes, y)
+        codes = numbered(y, classes)
         if len(classes) < 2:
             raise ValueError(
                 f"y holds one class only, {classes[0]!r}: at least 2 classes are needed (n_samples={X.shape[0]})"
