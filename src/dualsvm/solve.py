@@ -145,7 +145,7 @@ def pursue(
         if start is not None:
             goal = run.certify()
             status = run.tell(watchers) or status
-        else:
+        elif run.pull.kappa > 0:
             run.pull.begin(run.weights())
         while status == "max_iter" and not run.converged and run.n_iter < max_iter:
             for watcher in watchers:

@@ -47,7 +47,11 @@ class Layout:
         self._arranged: Rows | None = None
         sparse = self._rotation is None and sp.issparse(problem.view.matrix)
         if arranged and self._classes and sparse and self.n_weights >= _SCATTERED:
-            self._arranged, self._order = problem.view.common_first()
+            self._arranged, order = problem.view.common_first()
+            every = np.arange(problem.view.width)
+            self._order = np.append(order, every[len(order) :])  # a constant feature stays where it is
+            self._places = np.empty_like(every)
+            self._places[self._order] = every
         self.mean, self.variance = self.inward(mean, 0.0), self.inward(problem.variance, 1.0)
         self.box = self.inward(problem.lower, -np.inf), self.inward(problem.upper, np.inf)
 
@@ -90,10 +94,7 @@ class Layout:
     def as_seen(self, flat: Array) -> Array:
         """Return weights of the kernel as the user sees them."""
         if self._order is not None:
-            flat = flat.reshape(-1, self._padded)
-            seen = flat.copy()
-            seen[self._order] = flat[: len(self._order)]  # a constant feature stays where it is
-            flat = seen
+            flat = flat.reshape(-1, self._padded)[self._places]
         w = np.ascontiguousarray(flat.reshape(-1, self._padded)[:, : self._classes].T) if self._classes else flat
         return w if self._rotation is None else w @ self._rotation.T
 
@@ -104,7 +105,7 @@ class Layout:
         out = np.full((value.shape[1], self._padded), filler)
         out[:, : self._classes] = value.T
         if self._order is not None:
-            out[: len(self._order)] = out[self._order]
+            out = out[self._order]
         return out.reshape(-1)
 
 
