@@ -262,8 +262,8 @@ private:
         return all;
     }
 
-    /// Looks at examples at a fixed w, adds to u what their dual variables make of it, and wakes those with something
-    /// to gain.
+    /// Looks at examples at a fixed w, adds to u what their dual variables make of it, and, unless these answer to w,
+    /// wakes those with something to gain.
     Tally look_at(const std::vector<std::uint32_t>& examples, const double* w, double* u, Crew& crew, double width) {
         const std::size_t shares = shares_of(examples, crew), n = moving_.v.size();
         std::vector<std::vector<double>> sums(shares - 1, std::vector<double>(n));
@@ -281,6 +281,7 @@ private:
             all += tallies[t];
             for (std::size_t k = 0; k < n; ++k) u[k] += sums[t - 1][k];
         }
+        if (width > 0) return all;  // nobody is visited between two answers
         calendar_.wake({}, std::size_t(block_.size()));
         note(examples);
         return all;

@@ -76,13 +76,13 @@ public:
     /// where few visits have moved v, it is not rebuilt.
     virtual Bounds certify(Crew& crew) = 0;
 
-    /// answer: as certify, but first every dual variable becomes what the weights offered ask for, where the kinks of
-    /// the losses are rounded off over this width. Newton's method builds on it: `own` is then m + S u, from which
-    /// the weights offered differ by S times the gradient of the rounded primal, and `curve` adds to the Hessian of
-    /// the losses (width times it, unless they are squared), whose lower triangle the caller keeps and which begins
-    /// at 0, what has changed in it since the last call; it returns how many examples count in it. Only where
-    /// `smooth`. With a stride above 1 only one run of examples in so many answers, and what is returned bounds
-    /// nothing; the next strides must divide it.
+    /// answer: as certify, but it wakes nobody, and first every dual variable becomes what the weights offered ask
+    /// for, where the kinks of the losses are rounded off over this width. Newton's method builds on it: `own` is
+    /// then m + S u, from which the weights offered differ by S times the gradient of the rounded primal, and `curve`
+    /// adds to the Hessian of the losses (width times it, unless they are squared), whose lower triangle the caller
+    /// keeps and which begins at 0, what has changed in it since the last call; it returns how many examples count in
+    /// it. Only where `smooth`. With a stride above 1 only one run of examples in so many answers, and what is
+    /// returned bounds nothing; the next strides must divide it.
     virtual bool smooth() const = 0;
     virtual Rounded answer(double width, std::int64_t stride, Crew& crew) = 0;
     virtual void own(double* w) const = 0;
