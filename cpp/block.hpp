@@ -27,9 +27,8 @@
 //                                   they have been rounded off
 //
 // A block has a constant `once` where its steps add to a weight once. Where `step` leaves the gradients after it in
-// the scratch, it can be followed without another look:
+// the scratch, `rest` tells of those, and there is a cheaper way to follow it elsewhere:
 //
-//   violation(i, scratch)           what there still is, or is by now, to gain
 //   deposit_step(i, u, scratch)     u += what the last step added to sum_j alpha_ij x_ij
 //
 // Squared hinge: no cap, alpha_i^2 / (4 C_i) is subtracted from the dual.

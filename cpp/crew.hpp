@@ -27,7 +27,7 @@ public:
 
     /// Runs f(0) .. f(n-1), each on a thread of its own where the system gives one. f must not throw.
     template <class F>
-    void run(std::size_t n, F&& f) {
+    void run(std::size_t n, F&& f) noexcept {
         if (n > 1) hire(n - 1);
         const std::size_t others = std::min(n, hands_.size() + 1);
         if (others > 1) {
@@ -63,7 +63,10 @@ private:
         for (;; ++seen) {
             const auto tired = std::chrono::steady_clock::now() + kReady;
             for (std::uint32_t k = 1; turn_.load(std::memory_order_acquire) == seen; ++k)
-                if (k % 1024 == 0 && std::chrono::steady_clock::now() > tired) turn_.wait(seen);
+                if (k % 1024 == 0) {  // others may need the core
+                    std::this_thread::yield();
+                    if (std::chrono::steady_clock::now() > tired) turn_.wait(seen);
+                }
             if (!call_) return;
             if (t < shares_) call_(what_, t);
             left_.fetch_sub(1, std::memory_order_release);

@@ -55,7 +55,7 @@ inline Tally sweep_loop(Block& block, typename Block::Scratch& scratch, const Vi
         tally.linear += block.step(i, weights, sigma, scratch);
         visits.finds[p] = look.gap <= visits.little ? Find::little : Find::gain;
         if constexpr (Followed<Block>)
-            visits.finds[p] = block.violation(i, scratch) > 0 ? visits.finds[p] : Find::doze;
+            if (block.rest(i, scratch) > 0) visits.finds[p] = Find::doze;
     }
     return tally;
 }

@@ -86,10 +86,8 @@ static Pass pass(const std::vector<State*>& states, Meeting* meeting, double goa
         gap = all.gap / (exact ? std::max(std::abs(lower + all.gap), std::numeric_limits<double>::min()) : unit);
         reached = gap <= goal;
         moving.since = 0;
-        if (visited == 0) {
-            visited = all.looks;
-            awake = all.woken;
-        }
+        if (settle || visited == 0) awake = all.woken;
+        if (visited == 0) visited = all.looks;
     }
     if (screens || visited == n) moving.known = gap;
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;

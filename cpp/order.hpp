@@ -19,22 +19,24 @@ constexpr double kScattered = 4 << 20;  // bytes of their rows: fewer are in the
 class Order {
 public:
     /// Mixes examples whose rows take so many bytes each. Where those are many, they become streams of neighbours,
-    /// which begin in a random order at other places each time, and of which some are followed side by side, an
-    /// example of each in turn: as good as a random order, as nobody is visited right after a neighbour, but memory
-    /// is read in the order in which it lies.
+    /// which follow in a random order and begin at other places each time, and of which some are read side by side,
+    /// an example of each in turn: as good as a random order, as nobody is visited right after a neighbour, but
+    /// memory is read in the order in which it lies. Every stream begins with any of its examples, as examples may
+    /// alternate.
     void mix(std::vector<std::uint32_t>& examples, double bytes, Random& random) {
-        if (!(double(examples.size()) * bytes >= kScattered)) return random.shuffle(examples);
+        const std::size_t n = examples.size();
+        if (n < kStream * kStreams || !(double(n) * bytes >= kScattered)) return random.shuffle(examples);
         sort(examples);
-        const std::size_t n = examples.size(), shift = random.below(kStream), streams = (n + shift) / kStream + 1;
+        const std::size_t shift = random.below(kStream), streams = (n + shift) / kStream + 1;
         begin_.resize(streams);
-        for (std::size_t s = 0; s < streams; ++s) begin_[s] = std::uint32_t(s * kStream);
+        for (std::size_t s = 0; s < streams; ++s) begin_[s] = std::uint32_t(s * kStream) + random.below(kStream);
         random.shuffle(begin_);
         room_.resize(n);
         std::size_t p = 0;
         for (std::size_t first = 0; first < streams; first += kStreams)
-            for (std::size_t k = 0; k < kStream; ++k)
+            for (std::uint32_t k = 0; k < kStream; ++k)
                 for (std::size_t s = first; s < std::min(first + kStreams, streams); ++s) {
-                    const std::size_t q = begin_[s] + k;
+                    const std::size_t q = begin_[s] / kStream * kStream + (begin_[s] + k) % kStream;
                     if (q >= shift && q - shift < n) room_[p++] = examples[q - shift];
                 }
         examples.swap(room_);

@@ -50,11 +50,8 @@ struct Single {
         Look look = losses(g, c.cost, c.alpha, c.alpha * g, squared);
         if (squared) g -= c.alpha / (2 * c.cost);
         t.g = g;
-        look.violation = violation(i, t);
+        look.violation = violation(g, c.alpha, c.cost, squared);
         return look;
-    }
-    double violation(Index i, const Scratch& t) const {
-        return dualsvm::violation(t.g, at[i].alpha, at[i].cost, squared);
     }
 
     double step(Index i, const Weights& weights, double sigma, Scratch& t) {

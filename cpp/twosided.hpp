@@ -50,15 +50,10 @@ struct TwoSided {
         const double b = std::abs(c.b);
         Look look = losses(std::abs(r) - epsilon, c.cost, b, c.b * r - epsilon * b, squared);
         t.r = r;
-        look.violation = violation(i, t);
-        return look;
-    }
-    double violation(Index i, const Scratch& t) const {
-        const Coordinate& c = at[i];
-        const double b = std::abs(c.b);
-        double g = (c.b == 0 ? std::abs(t.r) : std::copysign(t.r, t.r * c.b)) - epsilon;  // along |b|, away from 0
+        double g = (c.b == 0 ? std::abs(r) : std::copysign(r, r * c.b)) - epsilon;  // along |b|, away from 0
         if (squared) g -= b / (2 * c.cost);
-        return dualsvm::violation(g, b, c.cost, squared);
+        look.violation = violation(g, b, c.cost, squared);
+        return look;
     }
 
     double step(Index i, const Weights& weights, double sigma, Scratch& t) {

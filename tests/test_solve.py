@@ -389,15 +389,16 @@ def test_the_lower_bound_of_many_examples_is_the_dual_of_their_variables(seed, c
     assert solution.lower_bound == pytest.approx(float(alpha.sum() - (u * u).sum() / 2), rel=1e-12)
 
 
-@pytest.mark.parametrize("by_class", [False, True])
+@pytest.mark.parametrize("order", ["mixed", "by class", "alternating"])
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-def test_rows_that_do_not_fit_into_caches(loss, by_class):
+def test_rows_that_do_not_fit_into_caches(loss, order):
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(8_000, 80))  # 5 MB, which are visited in streams of neighbours
     y = np.sign(rows @ rng.normal(size=80) + 8 * rng.normal(size=8_000))
-    if by_class:
-        order = np.argsort(y)
-        rows, y = rows[order], y[order]
+    if order != "mixed":
+        sides = [np.flatnonzero(y == side)[:3_600] for side in (-1, 1)]
+        by = np.concatenate(sides) if order == "by class" else np.column_stack(sides).ravel()
+        rows, y = rows[by], y[by]
     problem = Problem.binary(rows, y, cost=0.01, loss=loss)
     solution = solve(problem, tol=1e-6, random_state=0, n_jobs=2)
     assert solution.converged

@@ -84,15 +84,16 @@ def solve(
     >>> from dualsvm import Problem, solve
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(200, 5))
-    >>> problem = Problem.binary(X, np.sign(X[:, 0] + 0.1 * rng.normal(size=200)))
-    >>> solution = solve(problem, tol=1e-6, random_state=0)
-    >>> solution.converged, solution.gap <= 1e-6
+    >>> y = np.sign(X[:, 0] + 0.1 * rng.normal(size=200))
+    >>> problem = Problem.binary(X, y)
+    >>> solution = solve(problem, tol=1e-4, random_state=0)
+    >>> solution.converged, solution.gap <= 1e-4
     (True, True)
 
     A hot start, after the cost has changed:
 
-    >>> changed = Problem.binary(X, np.sign(X[:, 0]), cost=2.0)
-    >>> solve(changed, tol=1e-6, start=solution, random_state=0).converged
+    >>> changed = Problem.binary(X, y, cost=2.0)
+    >>> solve(changed, tol=1e-4, start=solution, random_state=0).converged
     True
     """
     from .structured import OracleProblem, OracleSolution
