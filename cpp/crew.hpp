@@ -29,17 +29,17 @@ public:
     template <class F>
     void run(std::size_t n, F&& f) noexcept {
         if (n > 1) hire(n - 1);
-        const std::size_t others = std::min(n, hands_.size() + 1);
-        if (others > 1) {
+        const std::size_t together = std::min(n, hands_.size() + 1);
+        if (together > 1) {
             call_ = [](void* what, std::size_t t) { (*static_cast<std::remove_reference_t<F>*>(what))(t); };
             what_ = &f;
-            shares_ = others;
+            shares_ = together;
             left_.store(hands_.size(), std::memory_order_relaxed);
             begin();
         }
         f(0);
-        for (std::size_t t = others; t < n; ++t) f(t);
-        if (others > 1)
+        for (std::size_t t = together; t < n; ++t) f(t);
+        if (together > 1)
             while (left_.load(std::memory_order_acquire) > 0) std::this_thread::yield();
     }
 
@@ -75,7 +75,7 @@ private:
 
     std::size_t threads_;
     std::vector<std::thread> hands_;
-    std::atomic<std::uint32_t> turn_{0};          // of those who share, the how manieth call this is
+    std::atomic<std::uint32_t> turn_{0};          // calls that were shared so far, and the end
     std::atomic<std::size_t> left_{0};            // hands who are not done with it
     void (*call_)(void*, std::size_t) = nullptr;  // null: nothing is to come
     void* what_ = nullptr;
