@@ -129,7 +129,8 @@ struct Multiclass {
             t.h[y] += curve;
             share(t);
         } else {
-            project(stride, t.h[0], t.g.data(), t.mass.data(), d);
+            const double far = t.mass[y] < costs[i] ? kPast : 1.0;  // all of them at once, as h / kPast were h
+            project(stride, t.h[0] / far, t.g.data(), t.mass.data(), d);
         }
         double gain = 0, before = 0, after = 0;
         d[y] = 0;
@@ -203,33 +204,37 @@ private:
         if (rows.bias != 0) f(rows.d, rows.bias);
     }
 
-    /// out_j = sum_k f(x_k) table[k, j], a few vectors of classes at a time so that the sums stay in registers.
+    /// f(j, N) for N vectors of classes at a time, from class j on: so few that all of them stay in registers.
     template <class F>
-    void run(const typename Rows::Row& row, const double* table, double* out, F f) const {
+    void in_lanes(F&& f) const {
         Index j = 0;
-        for (; j + 6 * kLane <= stride; j += 6 * kLane) run_part<6>(row, table + j, out + j, f);
+        for (; j + 6 * kLane <= stride; j += 6 * kLane) f(j, std::integral_constant<int, 6>());
         switch ((stride - j) / kLane) {
             case 5:
-                return run_part<5>(row, table + j, out + j, f);
+                return f(j, std::integral_constant<int, 5>());
             case 4:
-                return run_part<4>(row, table + j, out + j, f);
+                return f(j, std::integral_constant<int, 4>());
             case 3:
-                return run_part<3>(row, table + j, out + j, f);
+                return f(j, std::integral_constant<int, 3>());
             case 2:
-                return run_part<2>(row, table + j, out + j, f);
+                return f(j, std::integral_constant<int, 2>());
             case 1:
-                return run_part<1>(row, table + j, out + j, f);
+                return f(j, std::integral_constant<int, 1>());
         }
     }
-    template <int N, class F>
-    void run_part(const typename Rows::Row& row, const double* table, double* out, F f) const {
-        Lane sums[N] = {};
-        each(row, [&sums, table, f, stride = stride](Index k, double x) {
-            const double value = f(x);
-            const double* at = table + k * stride;
-            for (int j = 0; j < N; ++j) sums[j] += value * load(at + j * kLane);
+
+    /// out_j = sum_k f(x_k) table[k, j]
+    template <class F>
+    void run(const typename Rows::Row& row, const double* table, double* out, F f) const {
+        in_lanes([&]<int N>(Index from, std::integral_constant<int, N>) {
+            Lane sums[N] = {};
+            each(row, [&sums, table = table + from, f, stride = stride](Index k, double x) {
+                const double value = f(x);
+                const double* at = table + k * stride;
+                for (int j = 0; j < N; ++j) sums[j] += value * load(at + j * kLane);
+            });
+            for (int j = 0; j < N; ++j) store(out + from + j * kLane, sums[j]);
         });
-        for (int j = 0; j < N; ++j) store(out + j * kLane, sums[j]);
     }
 
     void curvatures(Index i, const double* s, double sigma, Scratch& t) {
@@ -316,9 +321,13 @@ private:
         };
         if (n == 2) return few(std::integral_constant<int, 2>());
         if (n == 3) return few(std::integral_constant<int, 3>());
-        each(row, [v, d, stride = stride](Index k, double x) {
-            double* at = v + k * stride;
-            for (Index j = 0; j < stride; j += kLane) store(at + j, load(at + j) + x * load(d + j));
+        in_lanes([&]<int N>(Index from, std::integral_constant<int, N>) {
+            Lane by[N];
+            for (int j = 0; j < N; ++j) by[j] = load(d + from + j * kLane);
+            each(row, [&by, v = v + from, stride = stride](Index k, double x) {
+                double* at = v + k * stride;
+                for (int j = 0; j < N; ++j) store(at + j * kLane, load(at + j * kLane) + x * by[j]);
+            });
         });
     }
 

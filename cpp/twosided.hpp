@@ -68,6 +68,11 @@ struct TwoSided {
         if (past > 0) size = h + curve > 0 ? std::min(past / (h + curve), cap) : cap;
         const double old = c.b;
         c.b = std::copysign(size, pull);
+        if (size > 0 && old != 0 && std::abs(old) < cap) {  // further, but not past 0, where the slope changes
+            const double further = size + (kPast - 1) * (size - std::copysign(1.0, pull) * old);
+            size = std::min(std::max(further, 0.0), cap);
+            c.b = std::copysign(size, pull);
+        }
         const double a = c.b - old;
         if (a != 0) rows.add(i, sigma * a, weights);
         t.r -= h * a;
