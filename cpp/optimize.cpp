@@ -7,7 +7,7 @@
 
 namespace dualsvm {
 
-constexpr double kLittle = 0.1;  // times the mean part of the gap in the last pass: little to gain
+constexpr double kLittle = 0.2;  // times the mean part of the gap in the last pass: little to gain
 
 // Everybody is looked at again when the gap that the visits see has come down to kFiner of what it was then, unless
 // the goal is so near that it will soon be time for that, or to kNear of the goal; but then there must have been
