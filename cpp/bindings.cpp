@@ -155,6 +155,11 @@ void bind_common_first(nb::module_& m) {
           });
 }
 
+auto as_tuple(const Rounded& found) {
+    const auto& [bounds, loss, gap, curve] = found;
+    return std::tuple(bounds.lower, bounds.upper, bounds.distance, loss, gap, curve);
+}
+
 }  // namespace
 
 NB_MODULE(_core, m) {
@@ -208,8 +213,15 @@ NB_MODULE(_core, m) {
                  expect(width > 0, "no width");
                  nb::gil_scoped_release release;
                  Crew crew(threads);
-                 const auto [bounds, loss, gap] = self.state->answer(width, stride, crew);
-                 return std::tuple(bounds.lower, bounds.upper, bounds.distance, loss, gap);
+                 return as_tuple(self.state->answer(width, stride, crew));
+             })
+        .def("refine",
+             [](Held& self, double width, int threads) {
+                 expect(self.state->smooth(), "the primal is not smooth");
+                 expect(width > 0, "no width");
+                 nb::gil_scoped_release release;
+                 Crew crew(threads);
+                 return as_tuple(self.state->refine(width, crew));
              })
         .def("own",
              [](const Held& self, Vector w) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "large.hpp"
 #include "weights.hpp"
 
 // A block is what one example owns: its dual variables alpha_ij >= 0 under one cap, and the way to its rows.
@@ -22,7 +23,8 @@
 // and blocks of one slack have two more for Newton's method on the primal, which is smooth under a squared loss, and
 // under others once the kinks of the losses have been rounded off over a width:
 //
-//   answer(i, width, scratch)       sets alpha_i to what the w of the last look asks for, and tells what that makes
+//   answer(i, width, scratch)       sets alpha_i to what the w of the last look asks for, and tells what that makes;
+//                                   deposit_step then tells of the change
 //   curvature(i, width)             what x_i x_i' counts in the Hessian of the losses there, 1 / width times where
 //                                   they have been rounded off
 //

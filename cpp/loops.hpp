@@ -28,11 +28,17 @@ DUALSVM_AHEAD void look_ahead(const Block& block, const Visits& visits, std::siz
     if (p + kAhead < visits.n) block.ahead(visits.examples[p + kAhead]);
 }
 
-/// The same for examples in the order of their rows: what follows without a gap need not be asked for.
+constexpr Index kBrief = 1024;  // bytes of a row: the hardware is late for the next one
+
+/// The same for examples in the order of their rows: long rows that follow without a gap need not be asked for.
 template <class Block>
 DUALSVM_AHEAD void look_across(const Block& block, const Visits& visits, std::size_t p) {
-    if (p + kAhead < visits.n && visits.examples[p + kAhead] != visits.examples[p] + kAhead)
-        block.ahead(visits.examples[p + kAhead]);
+    const auto follows = [&](std::size_t k) {
+        return p + k >= visits.n || visits.examples[p + k] == visits.examples[p] + k;
+    };
+    if (!follows(2 * kAhead)) block.soon(visits.examples[p + 2 * kAhead]);
+    if (!follows(kAhead) || block.rows.bytes() <= kBrief * block.rows.size())
+        block.ahead(visits.examples[std::min(p + kAhead, visits.n - 1)]);
 }
 
 /// Whether a step of these blocks leaves the gradients after it in the scratch.
@@ -141,6 +147,7 @@ inline Tally inspect_loop(Block& block, typename Block::Scratch& scratch, const 
                 const Answer answer = block.answer(i, width, scratch);
                 tally.smooth += answer.loss;
                 tally.gap += answer.gap;
+                tally.curve += block.curvature(i, width);
             }
         tally.linear += block.linear(i);
         visits.finds[p] = look.violation > 0 ? Find::gain : Find::rest;
@@ -153,6 +160,36 @@ template <class Block>
 DUALSVM_WIDE Tally inspect_wide(Block& block, typename Block::Scratch& scratch, const Visits& visits, const double* w,
                                 const Weights& u, double width) {
     return inspect_loop(block, scratch, visits, w, u, width);
+}
+
+/// Has examples answer to a fixed w, adds to u what that changes, and adds up what it changes in the linear part, the
+/// losses, and how much these differ from the tangents that the dual variables were before.
+template <class Block>
+inline Tally refine_loop(Block& block, typename Block::Scratch& scratch, const Visits& visits, const double* w,
+                         const Weights& u, double width) {
+    Tally tally;
+    if constexpr (Smooth<Block>)
+        for (std::size_t p = 0; p < visits.n; ++p) {
+            look_across(block, visits, p);
+            const std::uint32_t i = visits.examples[p];
+            const Look look = block.look(i, w, scratch);
+            const double tangent = look.loss - look.gap;
+            tally.loss += look.gap;
+            tally.linear -= block.linear(i);
+            const Answer answer = block.answer(i, width, scratch);
+            tally.smooth += answer.loss - tangent;
+            tally.gap += answer.gap;
+            tally.curve += block.curvature(i, width);
+            tally.linear += block.linear(i);
+            block.deposit_step(i, u, scratch);
+        }
+    return tally;
+}
+
+template <class Block>
+DUALSVM_WIDE Tally refine_wide(Block& block, typename Block::Scratch& scratch, const Visits& visits, const double* w,
+                               const Weights& u, double width) {
+    return refine_loop(block, scratch, visits, w, u, width);
 }
 
 /// Adds up in u what the dual variables of some examples make of it, and their linear part.

@@ -12,12 +12,14 @@ namespace dualsvm {
 /// What a run over some examples adds up.
 struct Tally {
     double linear = 0, loss = 0, gap = 0;
-    double smooth = 0;  // the losses with their kinks rounded off
+    double smooth = 0;  // the losses with their kinks rounded off,
+    double curve = 0;   // and what they count in the Hessian
 
     void operator+=(const Tally& other) {
         linear += other.linear;
         loss += other.loss;
         smooth += other.smooth;
+        curve += other.curve;
         gap += other.gap;
     }
 };

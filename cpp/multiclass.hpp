@@ -37,7 +37,7 @@ struct Multiclass {
     const double* costs;
     Index classes, stride;
     bool squared, rescaled;
-    std::vector<double> alpha;  // examples x classes; the entry of the true class stays 0
+    Large<double> alpha;        // examples x classes; the entry of the true class stays 0
     std::vector<double> norms;  // x'x, or -1 where not yet known; with a prior variance, unused
 
     Multiclass(const Rows& rows, const std::int32_t* label, const double* class_loss, const double* margins,

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <type_traits>
 #include <vector>
@@ -96,10 +97,31 @@ public:
     Rounded answer(double width, std::int64_t stride, Crew& crew) override {
         width_ = width;
         stride_ = std::size_t(std::max<std::int64_t>(stride, 1));
+        curved_.clear();
         if (stride_ == 1) return bounds(examples_, crew, width);
         std::vector<std::uint32_t> some;
         answering([&](std::uint32_t i) { some.push_back(i); });
         return bounds(some, crew, width);
+    }
+    Rounded refine(double width, Crew& crew) override {
+        if constexpr (Smooth<Block>) {
+            const auto curved = [&](std::uint32_t i) { return block_.curvature(i, width_) > 0; };
+            std::erase_if(curved_, std::not_fn(curved));
+            if (curved_.empty())
+                answering([&](std::uint32_t i) {
+                    if (curved(i)) curved_.push_back(i);
+                });
+        }
+        width_ = width;
+        moving_.round();
+        std::vector<double> u(moving_.v.size());
+        moving_.prior.unscaled(moving_.v, moving_.sigma, u.data());
+        double tangents = moving_.linear;  // l.alpha - w.u, which the losses are at least
+        for (std::size_t k = 0; k < u.size(); ++k) tangents -= moving_.offer[k] * u[k];
+        const auto run = wide() ? refine_wide<Block> : refine_loop<Block>;
+        const Tally all = look_with(run, curved_, moving_.offer.data(), u.data(), crew, width);
+        const Bounds bounds = settle(std::move(u), moving_.linear + all.linear, tangents + all.loss);
+        return {bounds, tangents + all.smooth, all.gap, all.curve};
     }
     void own(double* w) const override { std::copy(moving_.weights().begin(), moving_.weights().end(), w); }
 
@@ -230,7 +252,7 @@ private:
             moving_.foreign = false;
         } else if (moving_.foreign)
             moving_.restart();
-        return {bounds, all.smooth, all.gap};
+        return {bounds, all.smooth, all.gap, all.curve};
     }
 
     /// The bounds that these make, with the weights offered.
@@ -265,13 +287,24 @@ private:
     /// Looks at examples at a fixed w, adds to u what their dual variables make of it, and, unless these answer to w,
     /// wakes those with something to gain.
     Tally look_at(const std::vector<std::uint32_t>& examples, const double* w, double* u, Crew& crew, double width) {
+        const auto run = wide() ? inspect_wide<Block> : inspect_loop<Block>;
+        const Tally all = look_with(run, examples, w, u, crew, width);
+        if (width > 0) return all;  // nobody is visited between two answers
+        calendar_.wake({}, std::size_t(block_.size()));
+        note(examples);
+        return all;
+    }
+
+    /// Runs a loop over examples that adds to u, in threads.
+    template <class Loop>
+    Tally look_with(Loop run, const std::vector<std::uint32_t>& examples, const double* w, double* u, Crew& crew,
+                    double width) {
         const std::size_t shares = shares_of(examples, crew), n = moving_.v.size();
         std::vector<std::vector<double>> sums(shares - 1, std::vector<double>(n));
         std::vector<Tally> tallies(shares);
         auto scratches = scratch(shares);
         finds_.resize(examples.size());
         crew.run(shares, [&](std::size_t t) {
-            const auto run = wide() ? inspect_wide<Block> : inspect_loop<Block>;
             double* sum = t > 0 ? sums[t - 1].data() : u;
             tallies[t] = run(block_, scratches[t], share(examples, t, shares), w,
                              {sum, sum, nullptr, nullptr, nullptr, nullptr}, width);
@@ -281,9 +314,6 @@ private:
             all += tallies[t];
             for (std::size_t k = 0; k < n; ++k) u[k] += sums[t - 1][k];
         }
-        if (width > 0) return all;  // nobody is visited between two answers
-        calendar_.wake({}, std::size_t(block_.size()));
-        note(examples);
         return all;
     }
 
@@ -331,10 +361,11 @@ private:
     Order order_;
     std::vector<std::uint32_t> due_;  // in the present pass
     std::vector<Find> finds_;
-    std::size_t dozing_ = 0;       // how many of those who were noted last doze
-    std::vector<double> counted_;  // what the Hessian counts the examples with
-    double width_ = 1;             // of the kinks, when the examples answered last
-    std::size_t stride_ = 1;       // and one run of how many did
+    std::size_t dozing_ = 0;             // how many of those who were noted last doze
+    Large<double> counted_;              // what the Hessian counts the examples with
+    double width_ = 1;                   // of the kinks, when the examples answered last
+    std::size_t stride_ = 1;             // and one run of how many did
+    std::vector<std::uint32_t> curved_;  // whose losses were curved there, once that was asked
 };
 
 }  // namespace dualsvm

@@ -24,7 +24,7 @@ struct Single {
     Rows rows;
     const signed char* sign;  // null: all +1
     bool squared;
-    std::vector<Coordinate> at;
+    Large<Coordinate> at;
 
     Single(const Rows& rows, const signed char* sign, const double* margins, const double* cost, bool squared)
         : rows(rows), sign(sign), squared(squared) {
@@ -78,14 +78,17 @@ struct Single {
     }
 
     /// alpha becomes C times the slope of the ramp, or 2 C slack where the hinge is squared.
-    Answer answer(Index i, double width, const Scratch& t) {
+    Answer answer(Index i, double width, Scratch& t) {
         Coordinate& c = at[i];
+        const double old = c.alpha;
         if (squared) {
             c.alpha = std::max(c.alpha + 2 * c.cost * t.g, 0.0);
+            t.moved = side(i) * (c.alpha - old);
             return {c.alpha * (c.alpha / (4 * c.cost)), 0.0};
         }
         const Ramp rounded = ramp(t.g, width);
         c.alpha = c.cost * rounded.slope;
+        t.moved = side(i) * (c.alpha - old);
         return {c.cost * rounded.value, losses(t.g, c.cost, c.alpha, c.alpha * t.g, false).gap};
     }
     double curvature(Index i, double) const {

@@ -24,10 +24,10 @@ struct Bounds {
 };
 
 /// Bounds, and what was added up on the way to them: the losses with their kinks rounded off, and how much of the gap
-/// is due to that.
+/// is due to that; and what the outer products of the rows count in their Hessian, all together.
 struct Rounded {
     Bounds bounds;
-    double loss, gap;
+    double loss, gap, curve;
 };
 
 /// What a screening finds: at how many it looked, how many of them woke up, and their part of the gap.
@@ -83,8 +83,13 @@ public:
     /// keeps and which begins at 0, what has changed in it since the last call; it returns how many examples count in
     /// it. Only where `smooth`. With a stride above 1 only one run of examples in so many answers, and what is
     /// returned bounds nothing; the next strides must divide it.
+    ///
+    /// refine: as answer, of those only whose losses were curved when they last answered, at this width or a smaller
+    /// one. The others keep their dual variables, and their losses become the tangents there, which lie below: so the
+    /// lower bound is one of the problem, and the upper bound is not.
     virtual bool smooth() const = 0;
     virtual Rounded answer(double width, std::int64_t stride, Crew& crew) = 0;
+    virtual Rounded refine(double width, Crew& crew) = 0;
     virtual void own(double* w) const = 0;
     virtual std::int64_t curve(double* hessian, Crew& crew) = 0;
 

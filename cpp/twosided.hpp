@@ -25,7 +25,7 @@ struct TwoSided {
     Rows rows;
     double epsilon;
     bool squared;
-    std::vector<Coordinate> at;
+    Large<Coordinate> at;
 
     TwoSided(const Rows& rows, const double* targets, double epsilon, const double* cost, bool squared)
         : rows(rows), epsilon(epsilon), squared(squared) {
@@ -88,15 +88,17 @@ struct TwoSided {
 
     /// b becomes C times the difference of the slopes of both ramps, or 2 C slack, with the sign of r, under a
     /// squared loss. Ramps that are wider than epsilon overlap, where b is small.
-    Answer answer(Index i, double width, const Scratch& t) {
+    Answer answer(Index i, double width, Scratch& t) {
         Coordinate& c = at[i];
-        const double slack = std::abs(t.r) - epsilon;
+        const double old = c.b, slack = std::abs(t.r) - epsilon;
         if (squared) {
             c.b = slack > 0 ? std::copysign(2 * c.cost * slack, t.r) : 0.0;
+            t.moved = c.b - old;
             return {std::abs(c.b) * (std::abs(c.b) / (4 * c.cost)), 0.0};
         }
         const Ramp above = ramp(t.r - epsilon, width), below = ramp(-t.r - epsilon, width);
         c.b = c.cost * (above.slope - below.slope);
+        t.moved = c.b - old;
         const double b = std::abs(c.b);
         return {c.cost * (above.value + below.value), losses(slack, c.cost, b, c.b * t.r - epsilon * b, false).gap};
     }

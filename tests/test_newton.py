@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import dualsvm.newton
 import dualsvm.state
 from dualsvm import Prior, Problem, _core, solve
+from dualsvm.solution import dual, feasible
 from dualsvm.state import State
 
 from .problems import assert_optimal, without_newton
@@ -111,7 +112,7 @@ def test_the_answer_is_the_gradient(stride):
     kernel = State(problem, None, 0, 1)._kernel
     w, own = 0.1 * RNG.normal(size=D), np.empty(D)
     kernel.set_weights(w)
-    lower, upper, distance, smooth, gap = kernel.answer(1.0, stride, 1)
+    lower, upper, distance, smooth, gap, curve = kernel.answer(1.0, stride, 1)
     kernel.own(own)
     some = answering(stride)
     residual = (TARGETS - X @ w)[some]
@@ -121,6 +122,7 @@ def test_the_answer_is_the_gradient(stride):
     np.testing.assert_allclose(own, 2 * 0.7 * (slack * np.sign(residual)) @ X[some])
     assert upper - lower == pytest.approx(0.5 * (w - own) @ (w - own))
     assert (smooth, gap) == (pytest.approx(upper - distance), 0.0)
+    assert curve == pytest.approx(2 * 0.7 * (slack > 0).sum())
 
 
 @pytest.mark.parametrize("stride", [1, 3])
@@ -138,11 +140,13 @@ def test_rounded_kinks_are_means_over_their_width(task, width, stride):
         return float(cost @ np.maximum(lines, 0.0).mean(axis=2).sum(axis=1))
 
     kernel.set_weights(w)
-    lower, upper, _, smooth, gap = kernel.answer(width, stride, 1)
+    lower, upper, _, smooth, gap, curve = kernel.answer(width, stride, 1)
     kernel.own(own)
     excess = np.maximum(gradients(task, w), 0.0).sum(axis=1)
     assert upper == pytest.approx(w @ w / 2 + (cost * excess)[some].sum())
     assert upper - lower == pytest.approx(0.5 * (w - own) @ (w - own) + gap)
+    inside = (np.abs(gradients(task, w)) < width / 2).sum(axis=1)
+    assert curve == pytest.approx((cost * inside)[some].sum())
     alpha = np.empty(kernel.n_alpha)
     kernel.get_alpha(alpha)
     assert alpha.min() >= 0
@@ -151,6 +155,92 @@ def test_rounded_kinks_are_means_over_their_width(task, width, stride):
         assert smooth == pytest.approx(rounded(w), rel=1e-6)
         step = 1e-4 * RNG.normal(size=len(w))
         assert (rounded(w - step) - rounded(w + step)) / 2 == pytest.approx(own @ step, rel=1e-3)
+
+
+def lines_of_alpha(kernel):
+    alpha = np.empty(kernel.n_alpha)
+    kernel.get_alpha(alpha)
+    return alpha.reshape(len(PAIRS) if kernel.n_alpha == len(PAIRS) else N, -1)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("prior", ["none", "mean and variance"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("task", TASKS)
+def test_losses_that_are_lines_become_tangents(task, kind, prior, loss, threads):
+    """Their dual variables stay, and the lower bound is one of the problem, wherever the weights go."""
+    cost = np.linspace(0.5, 2.0, len(features(task, X)))
+    problem = TASKS[task](KINDS[kind](X), cost=cost, loss=loss, prior=PRIORS[prior])
+    best = solve(problem, tol=1e-3, random_state=0, max_iter=10**5)
+    kernel, other = (State(problem, None, 0, 1)._kernel for _ in range(2))
+    kernel.set_weights(best.w)
+    kernel.answer(0.8, 1, threads)
+    squared = loss == "squared_hinge"
+
+    def curves(w, width):
+        at = gradients(task, w)
+        return (at > 0 if squared else np.abs(at) < width / 2).any(axis=1)
+
+    curved = curves(best.w, 0.8)
+    assert 0 < curved.sum() < len(curved) or squared
+    for far, width in ((0.0, 0.8), (0.01, 0.8), (0.1, 0.3), (3.0, 0.1)):
+        w = best.w + far * RNG.normal(size=best.w.shape)
+        kernel.set_weights(w)
+        other.set_weights(w)
+        before = lines_of_alpha(kernel)
+        lower, upper, distance, smooth, _, curve = kernel.refine(width, threads)
+        other.answer(width, 1, threads)
+        alpha = lines_of_alpha(kernel)
+        np.testing.assert_array_equal(alpha[~curved], before[~curved])
+        np.testing.assert_allclose(alpha[curved], lines_of_alpha(other)[curved], atol=1e-9)
+        assert alpha.min() >= 0
+        assert squared or (alpha.sum(axis=1) <= cost * (1 + 1e-12)).all()
+        assert lower == pytest.approx(dual(problem, alpha.reshape(problem.alpha_shape)), rel=1e-6, abs=1e-6)
+        assert lower <= best.upper_bound * (1 + 1e-9)
+        pays = cost * np.maximum(gradients(task, w), 0.0).max(axis=1) ** (2 if squared else 1)
+        tangents = (before * gradients(task, w)).sum(axis=1)
+        loss_there = pays[curved].sum() + tangents[~curved].sum()
+        assert upper - distance == pytest.approx(loss_there, rel=1e-6, abs=1e-6)
+        assert smooth >= loss_there - 1e-6 * abs(loss_there)
+        assert curve <= (2 * cost)[curved].sum() * (1 + 1e-9)
+        curved &= curves(w, width)
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse float"])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("task", ["binary", "regression"])
+def test_dual_variables_are_refined_where_the_weights_are_good_enough(task, loss, kind, monkeypatch):
+    rng = np.random.default_rng(4)
+    rows = rng.normal(size=(8000, 16))
+    targets = rows @ rng.normal(size=16) + rng.normal(size=8000)
+    rows, far = KINDS[kind](rows), 4.0 if task == "binary" else 0.5
+    more = {"loss": loss, "prior": Prior(mean=0.1, variance=2.0)}
+    if task == "binary":
+        problem = Problem.binary(rows, np.sign(targets), intercept=1.0, **more)
+    else:
+        problem = Problem.regression(rows, targets, epsilon=far, **more)
+    looks = []
+
+    def look(self, stride, before=dualsvm.newton.Newton._look):
+        before(self, stride)
+        if stride == 1:
+            looks.append(self.refining)
+
+    monkeypatch.setattr(dualsvm.newton.Newton, "_look", look)
+    newton_first(monkeypatch)
+    if loss == "squared_hinge":
+        monkeypatch.setattr(dualsvm.state, "STIFF", 0.0)
+    monkeypatch.setattr(dualsvm.newton, "_PART", 1.0)
+    for tol in (1e-2, 1e-3, 1e-5):
+        solution = solve(problem, tol=tol, random_state=0)
+        assert solution.converged
+        assert any(looks)
+        certificate = solution.certify(problem)
+        assert certificate.gap <= tol * (1 + 1e-6)
+        assert certificate.lower_bound == pytest.approx(solution.lower_bound, rel=1e-9)
+        assert certificate.upper_bound == pytest.approx(solution.upper_bound, rel=1e-9)
+        np.testing.assert_allclose(feasible(problem, solution.alpha), solution.alpha, rtol=1e-12)
 
 
 @pytest.mark.parametrize("prior", PRIORS)
