@@ -28,16 +28,15 @@ DUALSVM_AHEAD void look_ahead(const Block& block, const Visits& visits, std::siz
     if (p + kAhead < visits.n) block.ahead(visits.examples[p + kAhead]);
 }
 
-constexpr Index kBrief = 1024;  // bytes of a row: the hardware is late for the next one
-
-/// The same for examples in the order of their rows: long rows that follow without a gap need not be asked for.
+/// The same for examples in the order of their rows: those that follow without a gap need not be asked for, unless
+/// they are short, and the hardware is late for the next one.
 template <class Block>
 DUALSVM_AHEAD void look_across(const Block& block, const Visits& visits, std::size_t p) {
     const auto follows = [&](std::size_t k) {
         return p + k >= visits.n || visits.examples[p + k] == visits.examples[p] + k;
     };
     if (!follows(2 * kAhead)) block.soon(visits.examples[p + 2 * kAhead]);
-    if (!follows(kAhead) || block.rows.bytes() <= kBrief * block.rows.size())
+    if (!follows(kAhead) || block.rows.bytes() <= kShort * block.rows.size())
         block.ahead(visits.examples[std::min(p + kAhead, visits.n - 1)]);
 }
 

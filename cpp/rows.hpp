@@ -44,11 +44,12 @@ inline void move(const Weights& t, Index k, double change) {
 // they do nothing and drops the calls.
 #define DUALSVM_AHEAD __attribute__((always_inline)) inline
 
-constexpr Index kRun = 8;              // entries of a dense row that are looked at together
-constexpr Index kPrefetchBytes = 512;  // the head of a row; the hardware follows the rest of the run
+constexpr Index kRun = 8;       // entries of a dense row that are looked at together
+constexpr Index kShort = 1024;  // bytes that are asked for as a whole,
+constexpr Index kHead = 512;    // and of more, the first; the hardware follows the rest of the run
 
 DUALSVM_AHEAD void prefetch(const void* from, Index bytes) {
-    const Index n = std::min(bytes, kPrefetchBytes);
+    const Index n = bytes <= kShort ? bytes : kHead;
     for (Index b = 0; b < n; b += 64) __builtin_prefetch(static_cast<const char*>(from) + b);
     if (n > 0) __builtin_prefetch(static_cast<const char*>(from) + n - 1);  // the line in which it ends
 }
