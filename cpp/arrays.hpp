@@ -52,10 +52,10 @@ inline std::int64_t length(const nb::dict& spec, const char* name) {
 }
 
 /// A vector as an array, which owns it.
-template <class T>
-nb::ndarray<nb::numpy, T, nb::ndim<1>> array_of(std::vector<T>&& values) {
-    auto* kept = new std::vector<T>(std::move(values));
-    const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+template <class T, class Memory>
+nb::ndarray<nb::numpy, T, nb::ndim<1>> array_of(std::vector<T, Memory>&& values) {
+    auto* kept = new std::vector(std::move(values));
+    const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T, Memory>*>(p); });
     return nb::ndarray<nb::numpy, T, nb::ndim<1>>(kept->data(), {kept->size()}, owner);
 }
 

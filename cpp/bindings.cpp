@@ -310,7 +310,7 @@ NB_MODULE(_core, m) {
              [](Held& self, const Array<double>& u, double linear, double upper) {
                  expect(std::int64_t(u.size()) == self.state->n_weights(), "weights of another length");
                  Moving& moving = *self.state->moving();
-                 moving.rebuild(std::vector<double>(u.data(), u.data() + u.size()), linear);
+                 moving.rebuild(Large<double>(u.data(), u.data() + u.size()), linear);
                  moving.scale = upper;
                  return moving.dual();
              })
@@ -324,7 +324,7 @@ NB_MODULE(_core, m) {
         .def("restart", [](Held& self) { self.state->moving()->restart(); })
         .def("distance", [](const Held& self, const Array<double>& w) {
             expect(std::int64_t(w.size()) == self.state->n_weights(), "weights of another length");
-            return self.state->moving()->prior.distance(std::vector<double>(w.data(), w.data() + w.size()));
+            return self.state->moving()->prior.distance(Large<double>(w.data(), w.data() + w.size()));
         });
 
     m.def("optimize",

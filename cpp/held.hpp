@@ -180,7 +180,7 @@ public:
     }
 
     /// u += sum_j alpha_j x_j; returns sum_j alpha_j l_j.
-    double deposit(std::vector<double>& u, Scratch& t) const {
+    double deposit(Large<double>& u, Scratch& t) const {
         t.reserve(std::max<Index>(stride_, 1));
         double linear = 0;
         for (Index j = 0; j < size(); ++j) {

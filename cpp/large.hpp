@@ -15,7 +15,7 @@ namespace dualsvm {
 template <class T>
 struct Pages {
     using value_type = T;
-    static constexpr std::size_t kPage = 2 << 20;
+    static constexpr std::size_t kPage = 2 << 20, kLine = 64;
 
     Pages() = default;
     template <class U>
@@ -23,18 +23,17 @@ struct Pages {
 
     T* allocate(std::size_t n) {
         const std::size_t bytes = n * sizeof(T);
-        if (bytes < kPage) return static_cast<T*>(::operator new(bytes));
-        void* const memory = ::operator new(bytes, std::align_val_t(kPage));
+        void* const memory = ::operator new(bytes, alignment(bytes));
 #if defined(__linux__)
-        madvise(memory, bytes, MADV_HUGEPAGE);  // a wish: without it the pages are small
+        if (bytes >= kPage) madvise(memory, bytes, MADV_HUGEPAGE);  // a wish: without it the pages are small
 #endif
         return static_cast<T*>(memory);
     }
-    void deallocate(T* memory, std::size_t n) {
-        if (n * sizeof(T) < kPage) return ::operator delete(memory);
-        ::operator delete(memory, std::align_val_t(kPage));
-    }
+    void deallocate(T* memory, std::size_t n) { ::operator delete(memory, alignment(n * sizeof(T))); }
     friend bool operator==(const Pages&, const Pages&) { return true; }
+
+private:
+    static std::align_val_t alignment(std::size_t bytes) { return std::align_val_t(bytes < kPage ? kLine : kPage); }
 };
 
 template <class T>

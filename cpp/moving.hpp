@@ -47,8 +47,8 @@ struct Moving {
     bool leaning = false;   // drawn tells of other shares of the examples
     bool single_precision;  // the weights offered are to be floats
     Random random;
-    std::vector<double> v, w;   // w is empty where it is v
-    std::vector<double> offer;  // the weights offered to the caller
+    Large<double> v, w;   // w is empty where it is v
+    Large<double> offer;  // the weights offered to the caller
     std::int64_t blended = 0;   // passes blended into them
     bool foreign = false;       // they came from outside
     double linear = 0;
@@ -68,7 +68,7 @@ struct Moving {
         restart();
     }
 
-    const std::vector<double>& weights() const { return drawn.apart() ? w : v; }
+    const Large<double>& weights() const { return drawn.apart() ? w : v; }
     double rounded(double weight) const { return single_precision ? double(float(weight)) : weight; }
     bool pulled() const { return sigma < 1 && !leaning; }
     bool loose() const { return pulled() || leaning; }
@@ -89,7 +89,7 @@ struct Moving {
     }
 
     /// v and w of u = sum alpha x, and with them the linear part.
-    void rebuild(std::vector<double> u, double linear_part) {
+    void rebuild(Large<double> u, double linear_part) {
         linear = linear_part;
         v = prior.scaled(std::move(u));
         for (double& value : v) value *= sigma;
@@ -102,7 +102,7 @@ struct Moving {
     /// up and down from pass to pass, and lies further from the optimum. Confined, as a mean may round out of the
     /// box.
     void blend() {
-        const std::vector<double>& now = weights();
+        const Large<double>& now = weights();
         const double part = std::max(0.1, 8.0 / (7.0 + double(++blended)));
         for (std::size_t k = 0; k < offer.size(); ++k) offer[k] += part * (now[k] - offer[k]);
         prior.confine(offer);

@@ -88,7 +88,7 @@ public:
     Bounds certify(Crew& crew) override {
         if (!moving_.judged) return bounds(examples_, crew, 0.0).bounds;
         if (Once<Block> && examples_.size() >= kLarge && moving_.fresh(examples_.size())) return stated(moving_.loss);
-        std::vector<double> u(moving_.v.size());
+        Large<double> u(moving_.v.size());
         const double linear = gather(nullptr, u.data(), crew);
         return settle(std::move(u), linear, moving_.loss);
     }
@@ -114,7 +114,7 @@ public:
         }
         width_ = width;
         moving_.round();
-        std::vector<double> u(moving_.v.size());
+        Large<double> u(moving_.v.size());
         moving_.prior.unscaled(moving_.v, moving_.sigma, u.data());
         double tangents = moving_.linear;  // l.alpha - w.u, which the losses are at least
         for (std::size_t k = 0; k < u.size(); ++k) tangents -= moving_.offer[k] * u[k];
@@ -186,7 +186,7 @@ public:
         return lower;
     }
     double nothing() const override {
-        return moving_.prior.apart() ? moving_.prior.conjugate(std::vector<double>(moving_.v.size())) : 0.0;
+        return moving_.prior.apart() ? moving_.prior.conjugate(Large<double>(moving_.v.size())) : 0.0;
     }
 
     Tally inspect(const double* w, double* u, Crew& crew) override { return look_at(examples_, w, u, crew, 0.0); }
@@ -213,7 +213,7 @@ private:
     /// linear part.
     double gather(const bool* which, double* u, Crew& crew) const {
         const std::size_t shares = shares_of(examples_, crew), n = moving_.v.size(), m = examples_.size();
-        std::vector<std::vector<double>> sums(shares - 1, std::vector<double>(n));
+        std::vector<Large<double>> sums(shares - 1, Large<double>(n));
         std::vector<double> linear(shares);
         auto scratches = scratch(shares);
         crew.run(shares, [&](std::size_t t) {
@@ -243,7 +243,7 @@ private:
     /// Bounds of the dual variables as they are, or, with a width, of those that answer to the weights offered.
     Rounded bounds(const std::vector<std::uint32_t>& examples, Crew& crew, double width) {
         moving_.round();
-        std::vector<double> u(moving_.v.size());
+        Large<double> u(moving_.v.size());
         const Tally all = look_at(examples, moving_.offer.data(), u.data(), crew, width);
         const Bounds bounds = settle(std::move(u), all.linear, all.loss);
         moving_.since = 0;
@@ -256,7 +256,7 @@ private:
     }
 
     /// The bounds that these make, with the weights offered.
-    Bounds settle(std::vector<double> u, double linear, double loss) {
+    Bounds settle(Large<double> u, double linear, double loss) {
         moving_.rebuild(std::move(u), linear);
         return stated(loss);
     }
@@ -300,7 +300,7 @@ private:
     Tally look_with(Loop run, const std::vector<std::uint32_t>& examples, const double* w, double* u, Crew& crew,
                     double width) {
         const std::size_t shares = shares_of(examples, crew), n = moving_.v.size();
-        std::vector<std::vector<double>> sums(shares - 1, std::vector<double>(n));
+        std::vector<Large<double>> sums(shares - 1, Large<double>(n));
         std::vector<Tally> tallies(shares);
         auto scratches = scratch(shares);
         finds_.resize(examples.size());

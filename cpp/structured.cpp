@@ -183,7 +183,7 @@ void bind_structured(nb::module_& m) {
              })
         .def("deposit",
              [](Working& self) {
-                 std::vector<double> u(std::size_t(self.n_weights()));
+                 Large<double> u(std::size_t(self.n_weights()));
                  double linear = 0;
                  {
                      nb::gil_scoped_release release;
@@ -206,7 +206,7 @@ void bind_structured(nb::module_& m) {
                  nb::gil_scoped_release release;
                  self.shrink(limit);
              })
-        .def("weights", [](const Working& self) { return array_of(std::vector<double>(self.weights())); })
+        .def("weights", [](const Working& self) { return array_of(Large<double>(self.weights())); })
         .def("content",
              [](const Working& self) {
                  Working::Content all = self.content();

@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include "large.hpp"
 #include "rows.hpp"
 
 namespace dualsvm {
@@ -54,35 +55,35 @@ public:
 
     /// With `loose`, and where no bound forbids it, only w moves: `regain` then finds v. That reads and writes less,
     /// but rounds v as coarsely as w.
-    Weights moving(std::vector<double>& v, std::vector<double>& w, bool loose) const {
+    Weights moving(Large<double>& v, Large<double>& w, bool loose) const {
         const double* s = variance_.empty() ? nullptr : variance_.data();
         if (!apart()) return {v.data(), v.data(), s, nullptr, nullptr, nullptr};
         if (loose && !boxed_) return {w.data(), w.data(), s, nullptr, nullptr, nullptr};
         return {v.data(), w.data(), s, mean_.data(), lower_.data(), upper_.data()};
     }
 
-    void regain(std::vector<double>& v, const std::vector<double>& w) const {
+    void regain(Large<double>& v, const Large<double>& w) const {
         if (apart() && !boxed_)
             for (std::size_t k = 0; k < w.size(); ++k) v[k] = w[k] - mean_[k];
     }
 
-    std::vector<double> scaled(std::vector<double> u) const {
+    Large<double> scaled(Large<double> u) const {
         for (std::size_t k = 0; k < variance_.size(); ++k) u[k] *= variance_[k];
         return u;
     }
-    void unscaled(const std::vector<double>& v, double sigma, double* u) const {
+    void unscaled(const Large<double>& v, double sigma, double* u) const {
         for (std::size_t k = 0; k < n_; ++k) u[k] = v[k] / (variance_.empty() ? sigma : sigma * variance_[k]);
     }
-    void place(const std::vector<double>& v, std::vector<double>& w) const {
+    void place(const Large<double>& v, Large<double>& w) const {
         for (std::size_t k = 0; k < w.size(); ++k) w[k] = clip(mean_[k] + v[k], k);
     }
-    void confine(std::vector<double>& w) const {
+    void confine(Large<double>& w) const {
         if (apart())
             for (std::size_t k = 0; k < w.size(); ++k) w[k] = clip(w[k], k);
     }
 
     /// 1/2 (w-m)' S^-1 (w-m)
-    double distance(const std::vector<double>& w) const {
+    double distance(const Large<double>& w) const {
         double sum = 0;
         for (std::size_t k = 0; k < n_; ++k) {
             const double away = apart() ? w[k] - mean_[k] : w[k];
@@ -93,7 +94,7 @@ public:
 
     /// With u = S^-1 v / sigma, min over w in the box of 1/2 (w-m)' S^-1 (w-m) - w.u: what the dual adds to l.alpha.
     /// Where the minimum is inside the box it is -(m u + s u^2 / 2), which does not need w.
-    double conjugate(const std::vector<double>& v, double sigma = 1.0) const {
+    double conjugate(const Large<double>& v, double sigma = 1.0) const {
         double sum = 0;
         if (!apart() && variance_.empty()) {
 #pragma omp simd reduction(+ : sum)

@@ -70,7 +70,7 @@ public:
         for (const Held& block : blocks_) sum += block.size();
         return sum;
     }
-    const std::vector<double>& weights() const { return regulariser_.apart() ? w_ : v_; }
+    const Large<double>& weights() const { return regulariser_.apart() ? w_ : v_; }
 
     /// Adds the constraints that are new, and maximises the blocks of their examples; returns their number.
     Index insert(const Constraints& found, double& gain) {
@@ -188,7 +188,7 @@ public:
     }
 
     /// u += sum_ij alpha_ij x_ij; returns sum_ij alpha_ij l_ij.
-    double deposit(std::vector<double>& u) {
+    double deposit(Large<double>& u) {
         double linear = 0;
         for (const Held& block : blocks_) linear += block.deposit(u, scratch_);
         return linear;
@@ -196,7 +196,7 @@ public:
 
     /// Computes v and w from the dual variables, and returns the dual: a lower bound on the optimum.
     double rebuild() {
-        std::vector<double> u(v_.size());
+        Large<double> u(v_.size());
         const double linear = deposit(u);
         v_ = regulariser_.scaled(std::move(u));
         place();
@@ -271,7 +271,7 @@ private:
     /// what the dual gains.
     double stretch(const Weights& moving, double& work) {
         if (regulariser_.boxed()) return 0;
-        std::vector<double> e(v_.size()), far(blocks_.size());  // S u, and how far each block goes
+        Large<double> e(v_.size()), far(blocks_.size());  // S u, and how far each block goes
         const Weights along{e.data(), e.data(), moving.s, nullptr, nullptr, nullptr};
         double rise = 0, curvature = 0;
         for (std::size_t i = 0; i < blocks_.size(); ++i) {
@@ -317,7 +317,8 @@ private:
     Regulariser regulariser_;
     Index patience_;
     Random random_;
-    std::vector<double> v_, w_, spread_;
+    Large<double> v_, w_;
+    std::vector<double> spread_;
     std::vector<Held> blocks_;
     std::vector<Rest> rests_;  // of the blocks
     std::vector<std::uint32_t> order_, due_;
