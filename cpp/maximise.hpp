@@ -103,7 +103,8 @@ __attribute__((always_inline)) inline void maximise_stored(Index n, const double
 /// Maximises  g.d - h/2 |d|^2  over  sum_j d_j = 0, mass + d >= 0,  for n members, a multiple of kLane; those that
 /// are none have no mass, and a g far below the others. With z_j = g_j / h + mass_j, counted from the largest,
 ///     mass_j + d_j = max(z_j - theta, 0),     theta such that these add up to what the masses do.
-/// From where nobody is below it who might end above, theta comes up until nobody falls below it any more.
+/// What any members among themselves ask for is not too much: with those who have a mass it begins, and comes up
+/// until nobody falls below it any more.
 __attribute__((always_inline)) inline void project(Index n, double h, const double* g, const double* mass,
                                                    double* d) {
     const Lane none{};
@@ -113,15 +114,17 @@ __attribute__((always_inline)) inline void project(Index n, double h, const doub
         top = here > top ? here : top;
         held += load(mass + j);
     }
-    const double high = most(top), whole = sum(held);
-    Lane first = none - kInfinity;
+    const double high = most(top), whole = sum(held), inverse = 1 / h;
+    Lane first = none - kInfinity, theirs{}, some{};
     for (Index j = 0; j < n; j += kLane) {
-        const Lane z = (load(g + j) - high) / h + load(mass + j);
+        const Lane m = load(mass + j), z = (load(g + j) - high) * inverse + m;
         store(d + j, z);
         first = z > first ? z : first;
+        theirs += m > none ? z : none;
+        some += m > none ? none + 1.0 : none;
     }
-    const double highest = most(first);
-    double theta = -whole, above = double(n) + 1;
+    const double highest = most(first), members = std::max(sum(some), 1.0);
+    double theta = std::max((sum(theirs) - whole) / members - highest, -whole), above = double(n) + 1;
     for (;;) {
         Lane total{}, count{};
         for (Index j = 0; j < n; j += kLane) {

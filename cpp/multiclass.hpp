@@ -37,7 +37,7 @@ struct Multiclass {
     const double* costs;
     Index classes, stride;
     bool squared, rescaled;
-    Large<double> alpha;        // examples x classes; the entry of the true class stays 0
+    Large<double> alpha;        // examples x classes, padded; the entry of the true class stays 0
     std::vector<double> norms;  // x'x, or -1 where not yet known; with a prior variance, unused
 
     Multiclass(const Rows& rows, const std::int32_t* label, const double* class_loss, const double* margins,
@@ -51,7 +51,7 @@ struct Multiclass {
           stride(padded(classes)),
           squared(squared),
           rescaled(rescaled),
-          alpha(std::size_t(rows.size() * classes)),
+          alpha(std::size_t(rows.size() * stride)),
           norms(std::size_t(rows.size()), -1.0),
           table_(std::size_t(classes * stride)) {
         for (Index y = 0; y < classes; ++y) std::copy_n(class_loss + y * classes, classes, &table_[y * stride]);
@@ -69,7 +69,7 @@ struct Multiclass {
         return {zeros, zeros, zeros, zeros, std::vector<Index>(n), rows.room(), {}, -1};
     }
     DUALSVM_AHEAD void soon(Index i) const {
-        prefetch(&alpha[i * classes], 1);
+        prefetch(&alpha[i * stride], stride * Index(sizeof(double)));
         rows.soon(i);
     }
     DUALSVM_AHEAD void ahead(Index i) const { rows.ahead(i); }
@@ -82,14 +82,15 @@ struct Multiclass {
         run(t.row, w, g, [](double value) { return value; });
         const Index y = label[i];
         const double* l = table_.data() + y * stride;
-        std::copy_n(&alpha[i * classes], classes, mass);
+        const double* a = &alpha[i * stride];
         std::fill(g + classes, g + stride, kFar);
         const double own = g[y], asked = margin(i);
         Lane total{}, alpha_g{}, worst{};
         for (Index j = 0; j < stride; j += kLane) {
-            const Lane away = load(g + j) - own, held = load(mass + j);
+            const Lane away = load(g + j) - own, held = load(a + j);
             const Lane here = rescaled ? load(l + j) * (away + asked) : load(l + j) * asked + away;
             store(g + j, here);
+            store(mass + j, held);
             total += held;
             alpha_g += held * here;
             worst = here > worst ? here : worst;
@@ -117,8 +118,8 @@ struct Multiclass {
         curvatures(i, weights.s, sigma, t);
         double* d = t.d.data();
         const Index y = label[i];
-        const double* l = class_loss + y * classes;
-        double* a = &alpha[i * classes];
+        const double* l = table_.data() + y * stride;
+        double* a = &alpha[i * stride];
         if (rescaled) {
             const auto gram = [&](Index j, Index k) {
                 return j == y || k == y ? 0.0 : l[j] * l[k] * (t.h[y] + (j == k ? t.h[j] : 0.0)) + curve;
@@ -132,27 +133,29 @@ struct Multiclass {
             const double far = t.mass[y] < costs[i] ? kPast : 1.0;  // all of them at once, as h / kPast were h
             project(stride, t.h[0] / far, t.g.data(), t.mass.data(), d);
         }
-        double gain = 0, before = 0, after = 0;
         d[y] = 0;
-#pragma omp simd reduction(+ : before, after)
-        for (Index j = 0; j < classes; ++j) {
-            before += a[j];
-            t.mass[j] = std::max(a[j] + d[j], 0.0);
-            after += t.mass[j];
+        double* to = t.mass.data();
+        const Lane none{};
+        Lane gain{}, old{}, now{};
+        for (Index j = 0; j < stride; j += kLane) {
+            const Lane from = load(a + j), mass = from + load(d + j), kept = mass > none ? mass : none;
+            store(to + j, kept);
+            old += from;
+            now += kept;
         }
+        double before = sum(old), after = sum(now);
         // tiny curvatures make long steps, and those may round past the cap
         const double fit = !squared && after > costs[i] ? costs[i] / after : 1.0;
         after *= fit;
-#pragma omp simd reduction(+ : gain)
-        for (Index j = 0; j < classes; ++j) {
-            d[j] = fit * t.mass[j] - a[j];
-            a[j] = fit * t.mass[j];
-            gain += l[j] * d[j];
+        for (Index j = 0; j < stride; j += kLane) {
+            const Lane mass = fit * load(to + j), change = mass - load(a + j);
+            store(a + j, mass);
+            store(d + j, sigma * change);
+            gain += load(l + j) * change;
         }
-        for (Index j = 0; j < classes; ++j) d[j] *= sigma;
         exchange(y, d);
         spread(t.row, d, weights);
-        return margin(i) * gain - 0.5 * curve * (after - before) * (after + before);
+        return margin(i) * sum(gain) - 0.5 * curve * (after - before) * (after + before);
     }
 
     double rest(Index, const Scratch& t) const { return distance_to_gain(t.g.data(), t.mass.data(), classes); }
@@ -160,14 +163,13 @@ struct Multiclass {
     void deposit(Index i, const Weights& u, Scratch& t) const {
         if (t.looked != i) t.row = rows.entries(i, t.room);
         t.looked = i;
-        const double* a = &alpha[i * classes];
-        std::copy_n(a, classes, t.d.data());
+        std::copy_n(&alpha[i * stride], stride, t.d.data());
         exchange(label[i], t.d.data());
         spread(t.row, t.d.data(), u);
     }
     double linear(Index i) const {
         const double* l = class_loss + label[i] * classes;
-        const double* a = &alpha[i * classes];
+        const double* a = &alpha[i * stride];
         double sum = 0, mass = 0;
         for (Index j = 0; j < classes; ++j) {
             sum += a[j] * l[j];
@@ -176,25 +178,24 @@ struct Multiclass {
         return margin(i) * sum - (squared ? mass * (mass / (4 * costs[i])) : 0.0);
     }
     void set_alpha(Index i, const double* from) {
-        std::copy_n(from + i * classes, classes, &alpha[i * classes]);
-        alpha[i * classes + label[i]] = 0;
+        std::copy_n(from + i * classes, classes, &alpha[i * stride]);
+        alpha[i * stride + label[i]] = 0;
     }
-    void get_alpha(Index i, double* to) const { std::copy_n(&alpha[i * classes], classes, to + i * classes); }
+    void get_alpha(Index i, double* to) const { std::copy_n(&alpha[i * stride], classes, to + i * classes); }
 
 private:
     /// Turns dual variables into what the classes get of the row: class j loses its own, times its loss where the
     /// constraints are rescaled, and the true class receives the sum.
     void exchange(Index y, double* d) const {
-        const double* l = class_loss + y * classes;
-        double received = 0;
+        const double* l = table_.data() + y * stride;
+        Lane received{};
         d[y] = 0;
-#pragma omp simd reduction(+ : received)
-        for (Index j = 0; j < classes; ++j) {
-            if (rescaled) d[j] *= l[j];
-            received += d[j];
-            d[j] = -d[j];
+        for (Index j = 0; j < stride; j += kLane) {
+            const Lane lost = rescaled ? load(l + j) * load(d + j) : load(d + j);
+            received += lost;
+            store(d + j, -lost);
         }
-        d[y] = received;
+        d[y] = sum(received);
     }
 
     /// f(k, x_k) for every feature of a row, the constant one included.
@@ -304,14 +305,18 @@ private:
             });
             return;
         }
-        std::array<Index, 4> moved{};
-        Index n = 0;
-        for (Index j = 0; j < classes; ++j) {  // without a branch that nobody could foretell
-            moved[std::min<Index>(n, 3)] = j;
-            n += d[j] != 0;
-        }
+        const Lane none{};
+        Lane moves{};
+        for (Index j = 0; j < stride; j += kLane) moves += load(d + j) != none ? none + 1.0 : none;
+        const double n = sum(moves);
         if (n == 0) return;
         double* v = t.v;
+        std::array<Index, 4> moved{};
+        if (n <= 3)
+            for (Index j = 0, m = 0; j < classes; ++j) {  // without a branch that nobody could foretell
+                moved[std::min<Index>(m, 3)] = j;
+                m += d[j] != 0;
+            }
         const auto few = [&]<int N>(std::integral_constant<int, N>) {
             std::array<double, N> by;
             for (int m = 0; m < N; ++m) by[m] = d[moved[m]];

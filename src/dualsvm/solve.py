@@ -299,7 +299,7 @@ class _Run:
         if upper < self.upper or self.w is None or np.isnan(self.upper):
             self.w, self.upper = w, upper
         if lower >= self.lower:
-            self.alpha, self.lower = self.state.alpha(), lower
+            self.alpha, self.lower = self.state.alpha(into=self.alpha), lower
         # where rounding makes them cross, it is at least as large as that: the lower bound gives way by as much
         self.lower = min(self.lower, 2 * self.upper - self.lower)
         self.certified = True

@@ -230,8 +230,8 @@ class State:
         self._kernel.get_weights(flat)
         return self.layout.as_seen(flat)
 
-    def alpha(self) -> Array:
-        """Return the dual variables."""
-        flat = np.empty(self._kernel.n_alpha)
-        self._kernel.get_alpha(flat)
-        return flat.reshape(self.problem.alpha_shape)
+    def alpha(self, into: Array | None = None) -> Array:
+        """Return the dual variables, in a new array or in one that is at hand."""
+        out = np.empty(self.problem.alpha_shape) if into is None else into
+        self._kernel.get_alpha(out.reshape(-1))
+        return out
