@@ -3,6 +3,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <limits>
 #include <tuple>
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -155,6 +156,31 @@ void bind_common_first(nb::module_& m) {
           });
 }
 
+template <class T, class I>
+nb::object filled_tuple(const Dense<T>& rows, Index n_filled) {
+    Filled<T, I> out;
+    {
+        nb::gil_scoped_release release;
+        out = without_zeros<T, I>(rows, n_filled);
+    }
+    return nb::make_tuple(array_of(std::move(out.x)), array_of(std::move(out.column)),
+                          array_of(std::move(out.start)));
+}
+
+template <class T>
+void bind_without_zeros(nb::module_& m) {
+    m.def("without_zeros", [](const Array<T, 2>& x) {
+        const Dense<T> rows{x.data(), Index(x.shape(0)), Index(x.shape(1)), 0.0};
+        Index n_filled = 0;
+        {
+            nb::gil_scoped_release release;
+            n_filled = count_filled(rows.x, rows.n * rows.d);
+        }
+        const bool large = n_filled > std::numeric_limits<std::int32_t>::max();
+        return large ? filled_tuple<T, std::int64_t>(rows, n_filled) : filled_tuple<T, std::int32_t>(rows, n_filled);
+    });
+}
+
 auto as_tuple(const Rounded& found) {
     const auto& [bounds, loss, gap, curve] = found;
     return std::tuple(bounds.lower, bounds.upper, bounds.distance, loss, gap, curve);
@@ -169,6 +195,8 @@ NB_MODULE(_core, m) {
     bind_all_finite<double>(m);
     bind_check_csr<std::int32_t>(m);
     bind_check_csr<std::int64_t>(m);
+    bind_without_zeros<float>(m);
+    bind_without_zeros<double>(m);
     bind_common_first<float, std::int32_t>(m);
     bind_common_first<double, std::int32_t>(m);
     bind_common_first<float, std::int64_t>(m);

@@ -1,4 +1,4 @@
-"""Rows of several classes whose columns are renumbered, those that many rows have first."""
+"""Rows of several classes in copies that are read faster: without zeros, and with common columns first."""
 
 import numpy as np
 import pytest
@@ -22,9 +22,12 @@ TERMS = {
 }
 
 
-@pytest.fixture
-def scattered(monkeypatch):
-    monkeypatch.setattr(state, "_SCATTERED", 0)
+NEVER = -1.0  # so few numbers are not zero
+COPIES = {  # whether rows are given as sparse ones, and from how many weights on they are arranged
+    "arranged": (sp.csr_matrix(X), 0),
+    "without zeros": (X, np.inf),
+    "both": (X, 0),
+}
 
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([np.float32, np.float64]), st.sampled_from([np.int32, np.int64]))
@@ -44,25 +47,54 @@ def test_the_columns_that_many_rows_have_come_first(seed, dtype, index):
         assert list(columns) == sorted(columns)
 
 
-@pytest.mark.usefixtures("scattered")
+@given(st.integers(0, 2**32 - 1), st.sampled_from([np.float32, np.float64]))
+def test_dense_rows_lose_their_zeros(seed, dtype):
+    rng = np.random.default_rng(seed)
+    n, d = rng.integers(1, 30, size=2)
+    dense = (rng.normal(size=(n, d)) * (rng.random((n, d)) < rng.random(d))).astype(dtype)  # zeros of either sign
+    ours, theirs = Rows(dense, 0.5).without_zeros(), sp.csr_matrix(dense)
+    assert ours.bias == 0.5
+    assert ours.matrix.dtype == dtype
+    for name in ("data", "indices", "indptr"):
+        np.testing.assert_array_equal(getattr(ours.matrix, name), getattr(theirs, name))
+    assert Rows(dense).filled() == theirs.nnz / dense.size
+
+
+@pytest.mark.parametrize("copy", COPIES)
 @pytest.mark.parametrize("terms", TERMS)
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-def test_the_weights_are_those_of_dense_rows(terms, loss):
+def test_the_weights_are_those_of_dense_rows(terms, loss, copy, monkeypatch):
     common = {"loss": loss, "intercept": 0.7, **TERMS[terms]}
-    arranged, dense = (Problem.multiclass(rows, Y, **common) for rows in (sp.csr_matrix(X), X))
-    assert (state.Layout(arranged, arranged=True)._order is None) == (terms == "covariance")
     options = {"tol": 1e-9, "max_iter": 100_000, "random_state": 0}
-    ours, theirs = solve(arranged, **options), solve(dense, **options)
+    dense = Problem.multiclass(X, Y, **common)
+    with monkeypatch.context() as plain:
+        plain.setattr(state, "_FILLED", NEVER)
+        assert state.Layout(dense, arranged=True).rows(dense).matrix is dense.rows or terms == "covariance"
+        theirs = solve(dense, **options)
+    rows, weights = COPIES[copy]
+    monkeypatch.setattr(state, "_SCATTERED", weights)
+    arranged = Problem.multiclass(rows, Y, **common)
+    layout = state.Layout(arranged, arranged=True)
+    assert sp.issparse(layout.rows(arranged).matrix) == (terms != "covariance")
+    assert (layout._order is None) == (terms == "covariance" or weights > 0)
+    ours = solve(arranged, **options)
     np.testing.assert_allclose(ours.w, theirs.w, atol=1e-4)
     assert ours.certify(dense).gap <= 1e-8
     assert solve(arranged, start=theirs, **options).n_iter <= 1
 
 
-def test_many_features_are_arranged_by_themselves():
+def test_rows_that_are_mostly_filled_stay_as_they_are():
+    problem = Problem.multiclass(np.ones((20, 3)), np.arange(20) % 4)
+    assert state.Layout(problem, arranged=True).rows(problem).matrix is problem.rows
+
+
+def test_many_features_are_arranged_by_themselves(monkeypatch):
     wide = sp.random(80, 20_000, density=0.002, format="csr", random_state=0, dtype=np.float32)
     labels = np.arange(80) % 4
     assert state.Layout(Problem.multiclass(wide, labels), arranged=True)._order is not None
     options = {"tol": 1e-7, "fit_intercept": False, "random_state": 0}
-    sparse, dense = (SVMClassifier(**options).fit(rows, labels) for rows in (wide, wide.toarray()))
+    sparse = SVMClassifier(**options).fit(wide, labels)
+    monkeypatch.setattr(state, "_FILLED", NEVER)
+    dense = SVMClassifier(**options).fit(wide.toarray(), labels)
     np.testing.assert_allclose(sparse.coef_, dense.coef_, atol=1e-3)
     np.testing.assert_array_equal(sparse.predict(wide), dense.predict(wide))

@@ -34,6 +34,8 @@ _SHORTEST = 1e-8  # of a step; the longest is as much longer than the one that t
 _SHORTER = 1e-3  # times so long, at least, where a step was too long
 _SLIGHT = 1e-4  # of what the slope promises: a step must bring more
 _STEEP = 0.5  # of the slope at the beginning: a step that ends there was too short
+_TOGETHER = 1.001  # times the longest step that was too short: no other is between that and one that was too long
+_NOTHING = 1e-16  # of the objective: what a step promises is lost in rounding
 _STEPS = 5  # that are usually taken
 _FEW = 20  # steps that must have halved the gap, or taken some of the examples to where they lead
 _QUICK = 32  # products of a dense row, and of a factorization, in the time of one of a sparse row
@@ -216,9 +218,12 @@ class Newton:
         """Go where the direction leads, and make the kinks narrower; return whether there is more to come."""
         if not np.isfinite(promise):
             return False
-        w, rounding = self._weights(), self.here.rounding
+        w, rounding, narrower = self._weights(), self.here.rounding, 1.0
         if promise < 2 * rounding:
-            self.width *= min(max(np.sqrt(0.8 * aim / rounding), 1 / _NARROWER), 1.0)
+            narrower = min(max(np.sqrt(0.8 * aim / rounding), 1 / _NARROWER), 1.0)
+            self.width *= narrower
+        if narrower == 1.0 and promise <= _NOTHING * abs(self.here.value):
+            return False
         if promise < 2 * aim and rounding <= aim and stride > 1:
             self.kernel.set_weights(w + self.scale * direction)
             return False
@@ -246,7 +251,7 @@ class Newton:
         """Step from w to where it leads down enough, and is not as steep any more; return whether that was found."""
         before = self.here
         length, short, long = 1.0, 0.0, np.inf
-        while _SHORTEST < length < 1 / _SHORTEST:
+        while _SHORTEST < length < 1 / _SHORTEST and long > _TOGETHER * short:
             self.kernel.set_weights(w + length * self.scale * direction)
             self._look(stride)
             now = self.here
@@ -265,9 +270,9 @@ class Newton:
             length *= min(max(min(promise, fall) / (promise + rise) if rise > 0 else 0.5, _SHORTER), 0.5)
             if length <= short:
                 length = np.sqrt(short * long)
-        self.kernel.set_weights(w)
+        self.kernel.set_weights(w + short * self.scale * direction)
         self._look(stride)
-        return False
+        return short > 0
 
     def _weights(self) -> Array:
         w = np.empty_like(self.scale)

@@ -109,6 +109,15 @@ class Rows:
             out[d] = self.bias**2 * self.n
         return out
 
+    def filled(self) -> float:
+        """Return which part of the numbers of dense rows is not zero, as some of the rows tell."""
+        some = self.matrix[:: max(1, self.n // _SOME)]
+        return float(np.count_nonzero(some) / max(1, some.size))
+
+    def without_zeros(self) -> Rows:
+        """Return a sparse copy of dense rows."""
+        return Rows(sp.csr_matrix(_core.without_zeros(self.matrix), shape=self.matrix.shape), self.bias)
+
     def common_first(self) -> tuple[Rows, Array]:
         """Return a copy of sparse rows with the columns that many rows have first, and the columns in that order."""
         m = self.matrix

@@ -21,6 +21,7 @@ _CHEAP = 5  # so few that it comes first: where passes do badly, or, with kinks 
 _SOME, _MANY = 16, 400  # where there are so many weights, and examples for every weight
 _LATE = 60  # visits of each example that are left to passes otherwise, where there are kinks
 _SCATTERED = 1 << 16  # weights: more than the fastest caches hold
+_FILLED = 0.5  # of the numbers: a sparse copy of dense rows is then no larger, and read faster
 _LANES = 4  # the kernel pads the classes of a multiclass problem to a multiple of this
 
 
@@ -29,7 +30,8 @@ class Layout:
 
     With a full covariance S = L L' the kernel's weights are z, with w = L z, whose prior is the identity around
     L^-1 m, and rows become rows @ L. Those of several classes lie as features x classes, the classes padded;
-    arranged, those of sparse rows begin with the features that many rows have, in a copy of these rows.
+    arranged, their rows are copied where that pays: dense ones without their zeros, if those are most of them, and
+    sparse ones with the features first that many rows have, if weights are many, which then begin with those, too.
     """
 
     def __init__(self, problem: Problem, arranged: bool = False) -> None:
@@ -45,9 +47,12 @@ class Layout:
         self.n_weights = problem.view.width * (self._padded or 1)
         self._order: Array | None = None
         self._arranged: Rows | None = None
-        sparse = self._rotation is None and sp.issparse(problem.view.matrix)
-        if arranged and self._classes and sparse and self.n_weights >= _SCATTERED:
-            self._arranged, order = problem.view.common_first()
+        view = problem.view
+        arranged = arranged and bool(self._classes) and self._rotation is None
+        if arranged and not sp.issparse(view.matrix) and view.filled() <= _FILLED:
+            self._arranged = view = view.without_zeros()
+        if arranged and sp.issparse(view.matrix) and self.n_weights >= _SCATTERED:
+            self._arranged, order = view.common_first()
             every = np.arange(problem.view.width)
             self._order = np.append(order, every[len(order) :])  # a constant feature stays where it is
             self._places = np.empty_like(every)

@@ -189,8 +189,9 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features), or Dataset
             Features. C-contiguous float32 or float64 arrays and canonical CSR matrices are used without a copy, but
-            for CSR matrices with many columns where `multi_class="crammer_singer"`: a copy of those is arranged for
-            the cache. A `Dataset` comes with its own classes and weights, and is read in chunks, as often as needed.
+            where `multi_class="crammer_singer"` and that is faster: arrays that are mostly zeros are copied without
+            these, and matrices with many columns are arranged for the cache in a copy. A `Dataset` comes with its own
+            classes and weights, and is read in chunks, as often as needed.
         y : array-like of shape (n_samples,)
             Classes: integers, strings, booleans, or whatever else scikit-learn takes for labels.
         sample_weight : array-like of shape (n_samples,), default None
