@@ -71,7 +71,9 @@ class Entry:
             cpu, clock = time.process_time(), time.perf_counter()
             fit = self.side.fit(self.prepared, self.settings[self.step], self.task, seed, self.threads)
             seconds, cpu = time.perf_counter() - clock, time.process_time() - cpu
-        self.log.append(Run(self.setting, seconds, cpu, self.judge(fit)))
+        with threadpool_limits(1):  # threads that have multiplied spin for a while, into the next run
+            value = self.judge(fit)
+        self.log.append(Run(self.setting, seconds, cpu, value))
         return self.log[-1]
 
     def tighten(self) -> bool:
