@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.datasets import load_iris
 
 import dualsvm.newton
 import dualsvm.state
@@ -407,6 +408,30 @@ def test_separable_data_ask_for_short_steps(seed):
     solution = solve(Problem.binary(rows, y, intercept=1.0, cost=1e3, loss="squared_hinge"), tol=1e-4, random_state=0)
     assert solution.converged
     assert solution.n_iter < 100
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-3, 1e-6])
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("label", range(3))
+def test_every_search_ends(label, seed, tol, monkeypatch):
+    """Near the optimum of the rounded losses, rounding decides whether a step led down."""
+    looks = 0
+
+    def count(method, more):
+        def counted(self, *args):
+            nonlocal looks
+            looks = more(looks)
+            assert looks < 100
+            return method(self, *args)
+
+        return counted
+
+    newton = dualsvm.newton.Newton
+    monkeypatch.setattr(newton, "_search", count(newton._search, lambda n: 0))
+    monkeypatch.setattr(newton, "_look", count(newton._look, lambda n: n + 1))
+    rows, labels = load_iris(return_X_y=True)
+    problem = Problem.binary(rows, np.where(labels == label, 1, -1), intercept=1.0)
+    assert solve(problem, tol=tol, max_iter=5000, random_state=seed).converged
 
 
 def test_a_hessian_that_rounding_spoils_is_no_harm(monkeypatch):
