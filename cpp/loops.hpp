@@ -45,15 +45,21 @@ template <class Block>
 concept Followed =
     requires(Block block, Weights u, typename Block::Scratch scratch) { block.deposit_step(Index(0), u, scratch); };
 
-/// Visits some of these examples in the given order, each time raising the dual over the block as far as it goes.
+/// Whether passes over these blocks may have light weights.
 template <class Block>
+concept Lightened = requires(Block block, const LightWeights& w, typename Block::Scratch scratch) {
+    block.look(Index(0), w, scratch);
+};
+
+/// Visits some of these examples in the given order, each time raising the dual over the block as far as it goes.
+template <class Block, class Moved>
 inline Tally sweep_loop(Block& block, typename Block::Scratch& scratch, const Visits& visits, std::size_t from,
-                        std::size_t to, const Weights& weights, double sigma) {
+                        std::size_t to, const Moved& weights, double sigma) {
     Tally tally;
     for (std::size_t p = from; p < to; ++p) {
         look_ahead(block, visits, p);
         const std::uint32_t i = visits.examples[p];
-        const Look look = block.look(i, weights.w, scratch);
+        const Look look = block.look(i, weights.seen(), scratch);
         tally.gap += look.gap;
         visits.finds[p] = Find::rest;
         if (!(look.violation > 0)) continue;
@@ -65,9 +71,9 @@ inline Tally sweep_loop(Block& block, typename Block::Scratch& scratch, const Vi
     return tally;
 }
 
-template <class Block>
+template <class Block, class Moved>
 DUALSVM_WIDE Tally sweep_wide(Block& block, typename Block::Scratch& scratch, const Visits& visits, std::size_t from,
-                              std::size_t to, const Weights& weights, double sigma) {
+                              std::size_t to, const Moved& weights, double sigma) {
     return sweep_loop(block, scratch, visits, from, to, weights, sigma);
 }
 
@@ -214,8 +220,8 @@ DUALSVM_WIDE double gather_wide(const Block& block, typename Block::Scratch& scr
 
 /// Looks at examples, in the order of their rows, at a fixed w: their losses, and how far each is from having
 /// anything to gain.
-template <class Block>
-inline Tally survey_loop(const Block& block, typename Block::Scratch& scratch, const Visits& visits, const double* w,
+template <class Block, class Seen>
+inline Tally survey_loop(const Block& block, typename Block::Scratch& scratch, const Visits& visits, const Seen& w,
                          double* rest) {
     Tally tally;
     for (std::size_t p = 0; p < visits.n; ++p) {
@@ -230,9 +236,9 @@ inline Tally survey_loop(const Block& block, typename Block::Scratch& scratch, c
     return tally;
 }
 
-template <class Block>
+template <class Block, class Seen>
 DUALSVM_WIDE Tally survey_wide(const Block& block, typename Block::Scratch& scratch, const Visits& visits,
-                               const double* w, double* rest) {
+                               const Seen& w, double* rest) {
     return survey_loop(block, scratch, visits, w, rest);
 }
 

@@ -2,8 +2,10 @@
 
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "light.hpp"
 #include "random.hpp"
 #include "weights.hpp"
 
@@ -60,6 +62,8 @@ struct Moving {
     double truth = 1;          // that gap, in units of what the pass before it had seen
     std::int64_t since = 0;    // visits since then
     double little = -1;        // what the calendars take for little to gain, in the present pass
+    std::unique_ptr<Light> light;  // where there is one, it takes the place of v and of the offer,
+    std::int64_t rough = 0;        // as it has for so many visits
 
     Moving(const Shape& shape, std::size_t n, bool single_precision, std::uint64_t seed)
         : prior(shape, n), drawn(prior), single_precision(single_precision), random(seed), v(n) {
@@ -72,7 +76,8 @@ struct Moving {
     double rounded(double weight) const { return single_precision ? double(float(weight)) : weight; }
     bool pulled() const { return sigma < 1 && !leaning; }
     bool loose() const { return pulled() || leaning; }
-    double dual() const { return linear + prior.conjugate(v, sigma); }
+    double dual() const { return linear + (light ? -0.5 * light->square() : prior.conjugate(v, sigma)); }
+    double distance() const { return light ? 0.5 * light->offered() : prior.distance(offer); }
 
     /// What steps are to move; `regain` must follow them.
     Weights moving() { return drawn.moving(v, w, loose()); }
@@ -90,10 +95,13 @@ struct Moving {
 
     /// v and w of u = sum alpha x, and with them the linear part.
     void rebuild(Large<double> u, double linear_part) {
-        linear = linear_part;
         v = prior.scaled(std::move(u));
         for (double& value : v) value *= sigma;
         drawn.place(v, w);
+        rebuilt(linear_part);
+    }
+    void rebuilt(double linear_part) {
+        linear = linear_part;
         moves = 0;
         least = dual();
     }
@@ -101,18 +109,19 @@ struct Moving {
     /// The weights offered are a running mean of w, mostly over the last ten passes: the primal of w itself goes
     /// up and down from pass to pass, and lies further from the optimum. Confined, as a mean may round out of the
     /// box.
-    void blend() {
-        const Large<double>& now = weights();
+    void blend(Crew& crew) {
         const double part = std::max(0.1, 8.0 / (7.0 + double(++blended)));
+        judged = false;
+        if (light) return light->blend(part, crew);
+        const Large<double>& now = weights();
         for (std::size_t k = 0; k < offer.size(); ++k) offer[k] += part * (now[k] - offer[k]);
         prior.confine(offer);
-        judged = false;
     }
     void round() {
         for (double& w : offer) w = rounded(w);
     }
     void restart() {
-        offer = weights();
+        light ? light->restart() : void(offer = weights());
         blended = 0;
         foreign = judged = false;
     }

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <type_traits>
 
+#include "light.hpp"
 #include "maximise.hpp"
 
 namespace dualsvm {
@@ -22,6 +24,7 @@ template <class Rows>
 struct Multiclass {
     struct Scratch {
         std::vector<double> g, d, mass, h;
+        Large<float> light;
         std::vector<Index> free;
         typename Rows::Room room;
         typename Rows::Row row;  // of the example looked at last
@@ -64,9 +67,9 @@ struct Multiclass {
     double cost(Index i) const { return costs[i]; }
     double margin(Index i) const { return margins ? margins[i] : 1.0; }
     Scratch scratch() const {
-        const auto n = std::size_t(stride);
+        const auto n = std::size_t(stride + Light::kBroad);
         const std::vector<double> zeros(n);
-        return {zeros, zeros, zeros, zeros, std::vector<Index>(n), rows.room(), {}, -1};
+        return {zeros, zeros, zeros, zeros, Large<float>(n), std::vector<Index>(n), rows.room(), {}, -1};
     }
     DUALSVM_AHEAD void soon(Index i) const {
         prefetch(&alpha[i * stride], stride * Index(sizeof(double)));
@@ -74,12 +77,80 @@ struct Multiclass {
     }
     DUALSVM_AHEAD void ahead(Index i) const { rows.ahead(i); }
 
-    Look look(Index i, const double* w, Scratch& t) const {
-        double* g = t.g.data();
-        double* mass = t.mass.data();
+    /// Whether passes may have light weights: whether nothing that they add up is too large for a float. With dual
+    /// variables of at most C, |w_k| <= max |x| sum C.
+    bool light(const std::vector<std::uint32_t>& examples) {
+        if (squared || rescaled) return false;
+        if (!light_) {
+            double all = 0;
+            for (const std::uint32_t i : examples) all += costs[i];
+            const double most = rows.largest();
+            light_ = all * most * std::max(most, 1.0) * double(rows.width()) < kLight;
+        }
+        return *light_;
+    }
+
+    template <class Seen>
+    Look look(Index i, const Seen& w, Scratch& t) const {
         t.row = rows.entries(i, t.room);
         t.looked = i;
-        run(t.row, w, g, [](double value) { return value; });
+        score(w, t);
+        return judge(i, t);
+    }
+
+    double step(Index i, const Weights& weights, double sigma, Scratch& t) {
+        const double gain = solve(i, weights.s, sigma, t);
+        spread(t.row, t.d.data(), weights);
+        return gain;
+    }
+    double step(Index i, const LightWeights& weights, double sigma, Scratch& t) {
+        const double gain = solve(i, nullptr, sigma, t);
+        spread(t.row, weights, t);
+        return gain;
+    }
+
+    double rest(Index, const Scratch& t) const { return distance_to_gain(t.g.data(), t.mass.data(), classes); }
+
+    void deposit(Index i, const Weights& u, Scratch& t) const {
+        if (t.looked != i) t.row = rows.entries(i, t.room);
+        t.looked = i;
+        std::copy_n(&alpha[i * stride], stride, t.d.data());
+        exchange(label[i], t.d.data());
+        spread(t.row, t.d.data(), u);
+    }
+    double linear(Index i) const {
+        const double* l = class_loss + label[i] * classes;
+        const double* a = &alpha[i * stride];
+        double sum = 0, mass = 0;
+        for (Index j = 0; j < classes; ++j) {
+            sum += a[j] * l[j];
+            mass += a[j];
+        }
+        return margin(i) * sum - (squared ? mass * (mass / (4 * costs[i])) : 0.0);
+    }
+    void set_alpha(Index i, const double* from) {
+        std::copy_n(from + i * classes, classes, &alpha[i * stride]);
+        alpha[i * stride + label[i]] = 0;
+    }
+    void get_alpha(Index i, double* to) const { std::copy_n(&alpha[i * stride], classes, to + i * classes); }
+
+private:
+    /// The scores of all classes, left in g.
+    void score(const double* w, Scratch& t) const {
+        run(t.row, w, stride, t.g.data(), [](double value) { return value; });
+    }
+    void score(const LightWeights& w, Scratch& t) const {
+        const auto same = [](double value) { return value; };
+        const float* table = w.at;
+        if (w.exactly) return run(t.row, table, w.stride, t.g.data(), same);
+        run(t.row, table, w.stride, t.light.data(), same);
+        for (Index j = 0; j < w.stride; ++j) t.g[std::size_t(j)] = double(t.light[std::size_t(j)]);
+    }
+
+    /// What the scores in g say; leaves the gradients there.
+    Look judge(Index i, Scratch& t) const {
+        double* g = t.g.data();
+        double* mass = t.mass.data();
         const Index y = label[i];
         const double* l = table_.data() + y * stride;
         const double* a = &alpha[i * stride];
@@ -113,9 +184,10 @@ struct Multiclass {
         return look;
     }
 
-    double step(Index i, const Weights& weights, double sigma, Scratch& t) {
+    /// Raises the dual over the block; leaves in d what the classes get of the row.
+    double solve(Index i, const double* s, double sigma, Scratch& t) {
         const double curve = squared ? 1 / (2 * costs[i]) : 0.0;
-        curvatures(i, weights.s, sigma, t);
+        curvatures(i, s, sigma, t);
         double* d = t.d.data();
         const Index y = label[i];
         const double* l = table_.data() + y * stride;
@@ -126,7 +198,7 @@ struct Multiclass {
             };
             maximise(classes, y, gram, t.g.data(), t.mass.data());
             for (Index j = 0; j < classes; ++j) d[j] = t.mass[j] - a[j];
-        } else if (squared || weights.s) {
+        } else if (squared || s) {
             t.h[y] += curve;
             share(t);
         } else {
@@ -154,36 +226,9 @@ struct Multiclass {
             gain += load(l + j) * change;
         }
         exchange(y, d);
-        spread(t.row, d, weights);
         return margin(i) * sum(gain) - 0.5 * curve * (after - before) * (after + before);
     }
 
-    double rest(Index, const Scratch& t) const { return distance_to_gain(t.g.data(), t.mass.data(), classes); }
-
-    void deposit(Index i, const Weights& u, Scratch& t) const {
-        if (t.looked != i) t.row = rows.entries(i, t.room);
-        t.looked = i;
-        std::copy_n(&alpha[i * stride], stride, t.d.data());
-        exchange(label[i], t.d.data());
-        spread(t.row, t.d.data(), u);
-    }
-    double linear(Index i) const {
-        const double* l = class_loss + label[i] * classes;
-        const double* a = &alpha[i * stride];
-        double sum = 0, mass = 0;
-        for (Index j = 0; j < classes; ++j) {
-            sum += a[j] * l[j];
-            mass += a[j];
-        }
-        return margin(i) * sum - (squared ? mass * (mass / (4 * costs[i])) : 0.0);
-    }
-    void set_alpha(Index i, const double* from) {
-        std::copy_n(from + i * classes, classes, &alpha[i * stride]);
-        alpha[i * stride + label[i]] = 0;
-    }
-    void get_alpha(Index i, double* to) const { std::copy_n(&alpha[i * stride], classes, to + i * classes); }
-
-private:
     /// Turns dual variables into what the classes get of the row: class j loses its own, times its loss where the
     /// constraints are rescaled, and the true class receives the sum.
     void exchange(Index y, double* d) const {
@@ -207,10 +252,10 @@ private:
 
     /// f(j, N) for N vectors of classes at a time, from class j on: so few that all of them stay in registers.
     template <class F>
-    void in_lanes(F&& f) const {
+    static void in_lanes(Index stride, Index lane, F&& f) {
         Index j = 0;
-        for (; j + 6 * kLane <= stride; j += 6 * kLane) f(j, std::integral_constant<int, 6>());
-        switch ((stride - j) / kLane) {
+        for (; j + 6 * lane <= stride; j += 6 * lane) f(j, std::integral_constant<int, 6>());
+        switch ((stride - j) / lane) {
             case 5:
                 return f(j, std::integral_constant<int, 5>());
             case 4:
@@ -224,24 +269,62 @@ private:
         }
     }
 
-    /// out_j = sum_k f(x_k) table[k, j]
-    template <class F>
-    void run(const typename Rows::Row& row, const double* table, double* out, F f) const {
-        in_lanes([&]<int N>(Index from, std::integral_constant<int, N>) {
-            Lane sums[N] = {};
-            each(row, [&sums, table = table + from, f, stride = stride](Index k, double x) {
-                const double value = f(x);
-                const double* at = table + k * stride;
-                for (int j = 0; j < N; ++j) sums[j] += value * load(at + j * kLane);
+    /// out_j = sum_k f(x_k) table[k, j], added up in numbers as `out` has them. Every other entry goes to sums of its
+    /// own, so that additions overlap.
+    template <class T, class S, class F>
+    void run(const typename Rows::Row& row, const T* table, Index stride, S* out, F f) const {
+        using Broad = typename TileOf<S>::type;
+        in_lanes(stride, kTile<S>, [&]<int N>(Index from, std::integral_constant<int, N>) {
+            Broad sums[N] = {}, others[N] = {};
+            const auto add = [table = table + from, f, stride](Broad* sums, Index k, double x) {
+                const S value = S(f(x));
+                const T* at = table + k * stride;
+                for (int j = 0; j < N; ++j) sums[j] += value * broad<S>(at + j * kTile<S>);
+            };
+            Index p = 0;
+            for (; p + 2 <= row.n; p += 2) {
+                add(sums, Index(row.column[p]), double(row.x[p]));
+                add(others, Index(row.column[p + 1]), double(row.x[p + 1]));
+            }
+            if (p < row.n) add(sums, Index(row.column[p]), double(row.x[p]));
+            if (rows.bias != 0) add(others, rows.d, rows.bias);
+            for (int j = 0; j < N; ++j) {
+                sums[j] += others[j];
+                std::memcpy(out + from + j * kTile<S>, &sums[j], sizeof sums[j]);
+            }
+        });
+    }
+    template <class S, class T>
+    static auto broad(const T* at) {
+        if constexpr (std::is_same_v<S, T>)
+            return tile(at);
+        else
+            return load(at);
+    }
+
+    /// v[:, j] += d_j x
+    void spread(const typename Rows::Row& row, const LightWeights& v, Scratch& t) const {
+        using Broad = TileOf<float>::type;
+        float* d = t.light.data();
+        for (Index j = 0; j < stride; ++j) d[j] = float(t.d[std::size_t(j)]);
+        for (Index j = stride; j < v.stride; ++j) d[j] = 0;
+        in_lanes(v.stride, Light::kBroad, [&]<int N>(Index from, std::integral_constant<int, N>) {
+            Broad by[N];
+            for (int j = 0; j < N; ++j) by[j] = tile(d + from + j * Light::kBroad);
+            each(row, [&by, v = v.at + from, stride = v.stride](Index k, double x) {
+                float* at = v + k * stride;
+                for (int j = 0; j < N; ++j) {
+                    const Broad sum = tile(at + j * Light::kBroad) + float(x) * by[j];
+                    std::memcpy(at + j * Light::kBroad, &sum, sizeof sum);
+                }
             });
-            for (int j = 0; j < N; ++j) store(out + from + j * kLane, sums[j]);
         });
     }
 
     void curvatures(Index i, const double* s, double sigma, Scratch& t) {
         double* h = t.h.data();
         if (s) {
-            run(t.row, s, h, [](double value) { return value * value; });
+            run(t.row, s, stride, h, [](double value) { return value * value; });
         } else {
             if (norms[i] < 0) norms[i] = rows.norm(i, nullptr);
             std::fill(h, h + stride, norms[i]);
@@ -326,7 +409,7 @@ private:
         };
         if (n == 2) return few(std::integral_constant<int, 2>());
         if (n == 3) return few(std::integral_constant<int, 3>());
-        in_lanes([&]<int N>(Index from, std::integral_constant<int, N>) {
+        in_lanes(stride, kLane, [&]<int N>(Index from, std::integral_constant<int, N>) {
             Lane by[N];
             for (int j = 0; j < N; ++j) by[j] = load(d + from + j * kLane);
             each(row, [&by, v = v + from, stride = stride](Index k, double x) {
@@ -336,8 +419,10 @@ private:
         });
     }
 
-    static constexpr double kFar = -1e300;  // where no class is
-    std::vector<double> table_;             // the losses, padded
+    static constexpr double kFar = -1e300;   // where no class is
+    static constexpr double kLight = 1e30;   // sums that are this large fit into a float with room to spare
+    std::optional<bool> light_;              // once that is known
+    std::vector<double> table_;              // the losses, padded
 };
 
 }  // namespace dualsvm

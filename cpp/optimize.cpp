@@ -56,8 +56,9 @@ static Pass pass(const std::vector<State*>& states, Meeting* meeting, double goa
     }
     moving.regain();
     moving.moves += visited;
+    if (moving.light) moving.rough += visited;
     moving.linear += tally.linear;
-    visited > 0 ? moving.blend() : moving.restart();
+    visited > 0 ? moving.blend(crew) : moving.restart();
     const double lower = moving.dual();
     const double scale = moving.loose() && moving.scale > 0 ? moving.scale : std::abs(lower + tally.gap);
     const double unit = std::max(scale, std::numeric_limits<double>::min());
@@ -91,7 +92,7 @@ static Pass pass(const std::vector<State*>& states, Meeting* meeting, double goa
     }
     if (screens || visited == n) moving.known = gap;
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
-    return {visited, awake, lower, gap, took.count()};
+    return {visited, awake, moving.light ? -kInfinity : lower, gap, took.count()};
 }
 
 Course optimize(const std::vector<State*>& states, std::int64_t max_passes, std::int64_t max_visits, double goal,
@@ -99,6 +100,7 @@ Course optimize(const std::vector<State*>& states, std::int64_t max_passes, std:
     Course course;
     Crew crew(threads);
     while (!states.empty() && std::int64_t(course.passes.size()) < max_passes && max_visits > 0 && !course.reached) {
+        if (alone) states[0]->lighten(crew);
         const Pass last = pass(states, nullptr, goal, crew, alone, course.reached);
         if (last.visited == 0) break;
         course.passes.push_back(last);

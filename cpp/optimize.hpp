@@ -25,6 +25,8 @@ constexpr std::size_t kShared = 64;      // examples that are worth a thread,
 constexpr std::size_t kScreened = 2048;  // ... where it is seen between passes who sleeps
 constexpr std::size_t kLarge = 10000;    // examples from which on it takes a while to build v from alpha
 constexpr std::size_t kMostSums = 4;     // threads that each keep a Hessian of their own
+constexpr double kCoarse = 3e-4;  // gap down to which weights may be light,
+constexpr std::int64_t kRough = 64;  // and visits per example
 constexpr std::size_t kTogether = 16;    // examples side by side that answer where not all do
 
 template <class Block>
@@ -57,18 +59,19 @@ public:
             return run(block_, scratch_, share(due_, 0, 1), from, to, moving_.moving(), moving_.sigma, *meeting,
                        moving_.random);
         }
-        const auto run = wide() ? sweep_wide<Block> : sweep_loop<Block>;
-        return run(block_, scratch_, share(due_, 0, 1), from, to, moving_.moving(), moving_.sigma);
+        if constexpr (Lightened<Block>)
+            if (moving_.light) return sweep(from, to, moving_.light->now());
+        return sweep(from, to, moving_.moving());
     }
     std::int64_t note() override { return note(due_); }
     Screening screen(Crew& crew) override {
         calendar_.sleepers(due_);
-        const Tally all = look_over(due_, moving_.weights().data(), nullptr, crew, kScreened);
+        const Tally all = look_now(due_, crew, &Light::now, moving_.weights());
         return {std::int64_t(due_.size()), note(due_), all.gap};
     }
     Screening screen_all(bool settle, Crew& crew) override {
         moving_.round();
-        const Tally all = look_over(examples_, moving_.offer.data(), nullptr, crew, kScreened);
+        const Tally all = look_now(examples_, crew, &Light::offer, moving_.offer);
         moving_.loss = all.loss;
         moving_.judged = true;
         if (settle) calendar_.wake({}, std::size_t(block_.size()));
@@ -78,14 +81,24 @@ public:
             calendar_.enter(examples_[p], finds_[p]);
             woken += finds_[p] != Find::rest;
         }
-        const double upper = moving_.prior.distance(moving_.offer) + all.loss;
+        const double upper = moving_.distance() + all.loss;
         return {std::int64_t(examples_.size()), woken, upper - moving_.dual()};
+    }
+    void lighten(Crew& crew) override {
+        if constexpr (Lightened<Block>) {
+            const auto n = std::int64_t(examples_.size());
+            const bool light = !moving_.loose() && !moving_.prior.apart() && !moving_.prior.varied() &&
+                               moving_.known > kCoarse && moving_.rough <= kRough * n && block_.light(examples_);
+            if (!light) return exactly(crew);
+            if (!moving_.light) moving_.light = std::make_unique<Light>(moving_.v, moving_.offer, block_.stride);
+        }
     }
     std::size_t sleeping() const override { return calendar_.sleeping(); }
     std::size_t dozing() const override { return dozing_; }
     std::size_t size() const override { return examples_.size(); }
 
     Bounds certify(Crew& crew) override {
+        exactly(crew);
         if (!moving_.judged) return bounds(examples_, crew, 0.0).bounds;
         if (Once<Block> && examples_.size() >= kLarge && moving_.fresh(examples_.size())) return stated(moving_.loss);
         Large<double> u(moving_.v.size());
@@ -162,10 +175,12 @@ public:
     }
 
     void draw(const double* centre, double kappa) override {
+        exactly();
         obey(kappa > 0 ? moving_.prior.drawn(centre, kappa) : moving_.prior, 1 / (1 + kappa));
         moving_.leaning = false;
     }
     void lean(const double* mean, double sigma) override {
+        exactly();
         obey(moving_.prior.around(mean), sigma);
         moving_.leaning = true;
         moving_.known = kInfinity;
@@ -174,12 +189,14 @@ public:
     std::int64_t n_weights() const override { return std::int64_t(moving_.v.size()); }
     std::int64_t n_alpha() const override { return block_.n_alpha(); }
     void get_weights(double* w) const override {
+        if (moving_.light) return moving_.light->give(w);
         for (const double value : moving_.offer) *w++ = moving_.rounded(value);
     }
     void get_alpha(double* alpha) const override {
         for (Index i = 0; i < block_.size(); ++i) block_.get_alpha(i, alpha);
     }
     double set_alpha(const double* alpha, Crew& crew) override {
+        exactly(crew);
         for (Index i = 0; i < block_.size(); ++i) block_.set_alpha(i, alpha);
         const double lower = bounds(examples_, crew, 0.0).bounds.lower;
         moving_.restart();
@@ -203,12 +220,26 @@ public:
     }
 
     void set_weights(const double* w) override {
+        exactly();
         moving_.offer.assign(w, w + moving_.v.size());
         moving_.foreign = true;
         moving_.judged = false;
     }
 
 private:
+    /// Has v and the weights offered in double precision again, if they are light.
+    void exactly(Crew& crew) {
+        if (!moving_.light) return;
+        moving_.light->give(moving_.offer.data());
+        moving_.light.reset();
+        std::fill(moving_.v.begin(), moving_.v.end(), 0.0);
+        moving_.rebuilt(gather(nullptr, moving_.v.data(), crew));
+    }
+    void exactly() {
+        Crew alone(1);
+        exactly(alone);
+    }
+
     /// Adds to u what the dual variables make of it, those of the examples in `which`, or of all; returns their
     /// linear part.
     double gather(const bool* which, double* u, Crew& crew) const {
@@ -268,15 +299,30 @@ private:
         return {lower, upper, distance};
     }
 
+    template <class Moved>
+    Tally sweep(std::size_t from, std::size_t to, const Moved& weights) {
+        const auto run = wide() ? sweep_wide<Block, Moved> : sweep_loop<Block, Moved>;
+        return run(block_, scratch_, share(due_, 0, 1), from, to, weights, moving_.sigma);
+    }
+
+    /// Looks at examples between passes, at weights of which there may be light ones.
+    Tally look_now(const std::vector<std::uint32_t>& examples, Crew& crew, LightWeights (Light::*light)(),
+                   const Large<double>& w) {
+        if constexpr (Lightened<Block>)
+            if (moving_.light) return look_over(examples, (moving_.light.get()->*light)(), nullptr, crew, kScreened);
+        return look_over(examples, w.data(), nullptr, crew, kScreened);
+    }
+
     /// Looks at examples at a fixed w, in the order in which their rows lie.
-    Tally look_over(const std::vector<std::uint32_t>& examples, const double* w, double* rest, Crew& crew,
+    template <class Seen>
+    Tally look_over(const std::vector<std::uint32_t>& examples, const Seen& w, double* rest, Crew& crew,
                     std::size_t least) {
         const std::size_t shares = shares_of(examples, crew, least);
         std::vector<Tally> tallies(shares);
         auto scratches = scratch(shares);
         finds_.resize(examples.size());
         crew.run(shares, [&](std::size_t t) {
-            const auto run = wide() ? survey_wide<Block> : survey_loop<Block>;
+            const auto run = wide() ? survey_wide<Block, Seen> : survey_loop<Block, Seen>;
             tallies[t] = run(block_, scratches[t], share(examples, t, shares), w, rest);
         });
         Tally all;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
@@ -16,7 +17,7 @@
 //   merge(i, j, f): f(k, x_ik, x_jk) for every k that either row stores      fold(i, j, f): the sum of those
 //   entries(i, room): the stored entries that are not 0, kept in `room` where they do not lie side by side
 //   soon(i), ahead(i): ask for what will be read, first for where row i lies and a little later for the row
-//   bytes(): what all rows take
+//   bytes(): what all rows take      largest(): the largest number in them, without its sign
 // `bias`, where it is not zero, is the value of a constant feature behind the last stored column.
 
 namespace dualsvm {
@@ -32,6 +33,8 @@ struct Weights {
     const double* m;
     const double* lo;
     const double* hi;
+
+    const double* seen() const { return w; }
 };
 
 inline void move(const Weights& t, Index k, double change) {
@@ -52,6 +55,15 @@ DUALSVM_AHEAD void prefetch(const void* from, Index bytes) {
     const Index n = bytes <= kShort ? bytes : kHead;
     for (Index b = 0; b < n; b += 64) __builtin_prefetch(static_cast<const char*>(from) + b);
     if (n > 0) __builtin_prefetch(static_cast<const char*>(from) + n - 1);  // the line in which it ends
+}
+
+/// The largest of some numbers and one more, without their signs.
+template <class T>
+double largest_of(const T* x, Index n, double beside) {
+    T most = T(std::abs(beside));
+#pragma omp simd reduction(max : most)
+    for (Index k = 0; k < n; ++k) most = std::max(most, std::abs(x[k]));
+    return double(most);
 }
 
 template <class T, class I>
@@ -78,6 +90,7 @@ struct Dense {
     Index size() const { return n; }
     Index width() const { return d + (bias != 0); }
     Index bytes() const { return n * d * Index(sizeof(T)); }
+    double largest() const { return largest_of(x, n * d, bias); }
     const T* row(Index i) const { return x + i * d; }
 
     double dot(Index i, const double* w) const {
@@ -201,6 +214,7 @@ struct Csr {
     Index size() const { return n; }
     Index width() const { return d + (bias != 0); }
     Index bytes() const { return Index(start[n]) * Index(sizeof(T) + sizeof(I)); }
+    double largest() const { return largest_of(x, Index(start[n]), bias); }
 
     double dot(Index i, const double* w) const {
         double s0 = bias != 0 ? bias * w[d] : 0.0, s1 = 0, s2 = 0, s3 = 0;

@@ -31,9 +31,17 @@ template <>
 struct TileOf<double> {
     typedef double type __attribute__((vector_size(32)));
 };
+template <class T>
+constexpr int kTile = int(sizeof(typename TileOf<T>::type) / sizeof(T));
 
 __attribute__((always_inline)) inline Lane load(const double* p) {
     Lane x;
+    std::memcpy(&x, p, sizeof x);
+    return x;
+}
+template <class T>
+__attribute__((always_inline)) inline typename TileOf<T>::type tile(const T* p) {
+    typename TileOf<T>::type x;
     std::memcpy(&x, p, sizeof x);
     return x;
 }

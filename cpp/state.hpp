@@ -66,6 +66,9 @@ public:
     virtual std::int64_t note() = 0;
     virtual Screening screen(Crew& crew) = 0;
     virtual Screening screen_all(bool settle, Crew& crew) = 0;
+    /// Goes over to light weights, where passes do well with them, or back from them. A state that is alone may keep
+    /// them between two calls of `optimize`; other verbs first go back.
+    virtual void lighten(Crew& crew) = 0;
     virtual std::size_t sleeping() const = 0;
     virtual std::size_t dozing() const = 0;  // of those who were visited last
     virtual std::size_t size() const = 0;    // examples that cost something

@@ -52,6 +52,7 @@ public:
     /// Whether w is another vector than v.
     bool apart() const { return !mean_.empty(); }
     bool boxed() const { return boxed_; }
+    bool varied() const { return !variance_.empty(); }
 
     /// With `loose`, and where no bound forbids it, only w moves: `regain` then finds v. That reads and writes less,
     /// but rounds v as coarsely as w.
