@@ -35,7 +35,8 @@ public:
           offer_(now_.size()) {
         const auto fill = [this](const Large<double>& from, Large<float>& to) {
             for (Index k = 0; k < width_; ++k)
-                for (Index j = 0; j < line_; ++j) to[std::size_t(k * stride_ + j)] = float(from[std::size_t(k * line_ + j)]);
+                for (Index j = 0; j < line_; ++j)
+                    to[std::size_t(k * stride_ + j)] = float(from[std::size_t(k * line_ + j)]);
         };
         fill(v, now_);
         fill(offer, offer_);

@@ -58,10 +58,10 @@ struct Moving {
     double least = 0;        // and the dual then, which has risen since
     bool judged = false;     // whether `loss` is that of the weights offered
     double loss = 0;
-    double known = kInfinity;  // the relative gap when everybody was looked at last
-    double truth = 1;          // that gap, in units of what the pass before it had seen
-    std::int64_t since = 0;    // visits since then
-    double little = -1;        // what the calendars take for little to gain, in the present pass
+    double known = kInfinity;      // the relative gap when everybody was looked at last
+    double truth = 1;              // that gap, in units of what the pass before it had seen
+    std::int64_t since = 0;        // visits since then
+    double little = -1;            // what the calendars take for little to gain, in the present pass
     std::unique_ptr<Light> light;  // where there is one, it takes the place of v and of the offer,
     std::int64_t rough = 0;        // as it has for so many visits
 

@@ -77,15 +77,16 @@ struct Multiclass {
     }
     DUALSVM_AHEAD void ahead(Index i) const { rows.ahead(i); }
 
-    /// Whether passes may have light weights: whether nothing that they add up is too large for a float. With dual
-    /// variables of at most C, |w_k| <= max |x| sum C.
+    /// Whether passes may have light weights: whether nothing that they add up is too large for a float, nor all of
+    /// it too small. With dual variables of at most C, |w_k| <= max |x| sum C and |w.x| <= max |x|^2 sum C times the
+    /// width.
     bool light(const std::vector<std::uint32_t>& examples) {
         if (squared || rescaled) return false;
         if (!light_) {
             double all = 0;
             for (const std::uint32_t i : examples) all += costs[i];
-            const double most = rows.largest();
-            light_ = all * most * std::max(most, 1.0) * double(rows.width()) < kLight;
+            const double most = std::max(rows.largest(), 1.0);
+            light_ = all > 1 / kLight && all * most * most * double(rows.width()) < kLight;
         }
         return *light_;
     }
@@ -419,10 +420,10 @@ private:
         });
     }
 
-    static constexpr double kFar = -1e300;   // where no class is
-    static constexpr double kLight = 1e30;   // sums that are this large fit into a float with room to spare
-    std::optional<bool> light_;              // once that is known
-    std::vector<double> table_;              // the losses, padded
+    static constexpr double kFar = -1e300;  // where no class is
+    static constexpr double kLight = 1e30;  // that fits into a float, and one over it, with room to spare
+    std::optional<bool> light_;             // once that is known
+    std::vector<double> table_;             // the losses, padded
 };
 
 }  // namespace dualsvm

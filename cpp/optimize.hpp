@@ -25,8 +25,8 @@ constexpr std::size_t kShared = 64;      // examples that are worth a thread,
 constexpr std::size_t kScreened = 2048;  // ... where it is seen between passes who sleeps
 constexpr std::size_t kLarge = 10000;    // examples from which on it takes a while to build v from alpha
 constexpr std::size_t kMostSums = 4;     // threads that each keep a Hessian of their own
-constexpr double kCoarse = 3e-4;  // gap down to which weights may be light,
-constexpr std::int64_t kRough = 64;  // and visits per example
+constexpr double kCoarse = 3e-4;         // gap down to which weights may be light,
+constexpr std::int64_t kRough = 64;      // and visits per example
 constexpr std::size_t kTogether = 16;    // examples side by side that answer where not all do
 
 template <class Block>
@@ -66,12 +66,12 @@ public:
     std::int64_t note() override { return note(due_); }
     Screening screen(Crew& crew) override {
         calendar_.sleepers(due_);
-        const Tally all = look_now(due_, crew, &Light::now, moving_.weights());
+        const Tally all = look_now(due_, false, crew);
         return {std::int64_t(due_.size()), note(due_), all.gap};
     }
     Screening screen_all(bool settle, Crew& crew) override {
         moving_.round();
-        const Tally all = look_now(examples_, crew, &Light::offer, moving_.offer);
+        const Tally all = look_now(examples_, true, crew);
         moving_.loss = all.loss;
         moving_.judged = true;
         if (settle) calendar_.wake({}, std::size_t(block_.size()));
@@ -305,12 +305,12 @@ private:
         return run(block_, scratch_, share(due_, 0, 1), from, to, weights, moving_.sigma);
     }
 
-    /// Looks at examples between passes, at weights of which there may be light ones.
-    Tally look_now(const std::vector<std::uint32_t>& examples, Crew& crew, LightWeights (Light::*light)(),
-                   const Large<double>& w) {
+    /// Looks at examples between passes, at the weights of now or at those offered.
+    Tally look_now(const std::vector<std::uint32_t>& examples, bool offered, Crew& crew) {
+        const auto look = [&](const auto& w) { return look_over(examples, w, nullptr, crew, kScreened); };
         if constexpr (Lightened<Block>)
-            if (moving_.light) return look_over(examples, (moving_.light.get()->*light)(), nullptr, crew, kScreened);
-        return look_over(examples, w.data(), nullptr, crew, kScreened);
+            if (Light* light = moving_.light.get()) return look(offered ? light->offer() : light->now());
+        return look(offered ? moving_.offer.data() : moving_.weights().data());
     }
 
     /// Looks at examples at a fixed w, in the order in which their rows lie.

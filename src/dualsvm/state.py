@@ -22,6 +22,7 @@ _SOME, _MANY = 16, 400  # where there are so many weights, and examples for ever
 _LATE = 60  # visits of each example that are left to passes otherwise, where there are kinks
 _SCATTERED = 1 << 16  # weights: more than the fastest caches hold
 _FILLED = 0.5  # of the numbers: a sparse copy of dense rows is then no larger, and read faster
+_PART = 4096  # features whose weights are turned around at once
 _LANES = 4  # the kernel pads the classes of a multiclass problem to a multiple of this
 
 
@@ -98,10 +99,16 @@ class Layout:
 
     def as_seen(self, flat: Array) -> Array:
         """Return weights of the kernel as the user sees them."""
-        if self._order is not None:
-            flat = flat.reshape(-1, self._padded)[self._places]
-        w = np.ascontiguousarray(flat.reshape(-1, self._padded)[:, : self._classes].T) if self._classes else flat
-        return w if self._rotation is None else w @ self._rotation.T
+        if not self._classes:
+            return flat if self._rotation is None else flat @ self._rotation.T
+        lines = flat.reshape(-1, self._padded)[:, : self._classes]
+        if self._rotation is not None:
+            return lines.T @ self._rotation.T
+        w = np.empty(lines.shape[::-1])
+        for k in range(0, len(lines), _PART):  # so that no other array is as large
+            part = slice(k, k + _PART)
+            w[:, part] = lines[part if self._order is None else self._places[part]].T
+        return w
 
     def inward(self, value: Array | None, filler: float) -> Array | None:
         """Lay out a quantity of the weights as the kernel does."""

@@ -22,7 +22,7 @@ def sparse(parts: Sequence[Array]) -> sp.csr_array:
 
 def stacked(weights: list[Array]) -> Array:
     """Return the weights of several problems, or of one with several outputs, as (outputs, width)."""
-    return np.vstack([np.atleast_2d(w) for w in weights])
+    return np.atleast_2d(weights[0]) if len(weights) == 1 else np.vstack(weights)
 
 
 def joined(solutions: list[Solution]) -> list[Record]:
