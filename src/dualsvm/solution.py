@@ -63,8 +63,8 @@ class Record(NamedTuple):
     active : int
         Of those, the examples that had anything to gain.
     lower : float
-        Greatest lower bound known after the pass: the dual, but that of an earlier one where it was not known exactly,
-        as with several classes far from the optimum.
+        Greatest lower bound known after the pass: the dual, or that of an earlier pass where the dual is not known
+        exactly, as with several classes far from the optimum.
     upper : float
         Least upper bound known after the pass: the primal of the best weights certified so far, inf before the
         first.
