@@ -34,9 +34,10 @@ Kind kind_of(const std::string& name) {
 template <class T, class I>
 std::unique_ptr<State> sparse_state(const nb::tuple& parts, double bias, const Spec& spec) {
     const auto start = as_is<I>(parts[2]);
-    const Csr<T, I> rows{as_is<T>(parts[0]).data(),      as_is<I>(parts[1]).data(), start.data(),
-                         std::int64_t(start.size()) - 1, nb::cast<Index>(parts[3]), bias};
-    return make_state(rows, spec);
+    const T* x = as_is<T>(parts[0]).data();
+    const I* column = as_is<I>(parts[1]).data();
+    const Index n = Index(start.size()) - 1, d = nb::cast<Index>(parts[3]);
+    return make_state(Csr<T, I>{x, column, start.data(), start.data() + 1, n, d, bias}, spec);
 }
 
 template <class T>

@@ -25,6 +25,12 @@ public:
 
     std::size_t threads() const { return threads_; }
 
+    /// Whether the system gives that many threads, which then run together.
+    bool gather(std::size_t n) {
+        hire(n - 1);
+        return hands_.size() + 1 >= n;
+    }
+
     /// Runs f(0) .. f(n-1), each on a thread of its own where the system gives one. f must not throw.
     template <class F>
     void run(std::size_t n, F&& f) noexcept {

@@ -13,11 +13,20 @@ namespace dualsvm {
 /// Weights of several classes as floats, the classes of a feature in a line of `stride` numbers, and whether what is
 /// made of them is to be added up in double precision.
 struct LightWeights {
+    using Number = float;
+    static constexpr const double* s = nullptr;
+
     float* at;
     Index stride;
     bool exactly;
 
     const LightWeights& seen() const { return *this; }
+    LightWeights copied(Index from, Index n, float* room, bool wanted) const {
+        if (!wanted) return *this;
+        std::copy_n(at + from, n, room);
+        return {room, stride, exactly};
+    }
+    void take(Index from, Index n, const float* room) const { std::copy_n(room, n, at + from); }
 };
 
 /// v and the weights offered as floats, for passes far from the optimum: what visits wait for is then half as large,
@@ -51,16 +60,19 @@ public:
     double square() const { return square_; }
     double offered() const { return offered_; }
 
-    /// offer += part (v - offer)
-    void blend(double part, Crew& crew) {
-        const std::size_t n = now_.size(), shares = n < kShare ? 1 : crew.threads();
+    /// offer += part (v - offer), each thread the weights that it moves.
+    void blend(double part, const std::vector<std::size_t>& borders, Crew& crew) {
+        const std::size_t shares = borders.size() + 1;
+        const auto first = [&](std::size_t t) {
+            return t == 0 ? 0 : t == shares ? now_.size() : borders[t - 1] / std::size_t(line_) * std::size_t(stride_);
+        };
         std::vector<double> square(shares), offered(shares);
         crew.run(shares, [&](std::size_t t) {
             const float *now = now_.data(), by = float(part);
             float* offer = offer_.data();
             double a = 0, b = 0;
 #pragma omp simd reduction(+ : a, b)
-            for (std::size_t k = n * t / shares; k < n * (t + 1) / shares; ++k) {
+            for (std::size_t k = first(t); k < first(t + 1); ++k) {
                 const float there = offer[k] + by * (now[k] - offer[k]);
                 offer[k] = there;
                 a += double(now[k]) * now[k];
@@ -88,8 +100,6 @@ public:
     }
 
 private:
-    static constexpr std::size_t kShare = 1 << 16;  // numbers that are worth a thread
-
     static double squares(const Large<float>& weights) {
         double sum = 0;
 #pragma omp simd reduction(+ : sum)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "block.hpp"
 #include "calendar.hpp"
@@ -19,6 +20,18 @@ struct Visits {
     std::size_t n;
     double little;
 };
+
+/// What a thread notes of the example that it looks at, away from what other threads write: a line of the cache that
+/// two cores write goes to and fro.
+template <class Block>
+struct alignas(128) Private : Block::Scratch {};
+
+template <class Block>
+std::vector<Private<Block>> scratches(const Block& block, std::size_t threads) {
+    std::vector<Private<Block>> many;
+    for (std::size_t t = 0; t < threads; ++t) many.push_back({block.scratch()});
+    return many;
+}
 
 constexpr std::size_t kAhead = 4;  // how many visits ahead a row is asked for
 
@@ -51,6 +64,19 @@ concept Lightened = requires(Block block, const LightWeights& w, typename Block:
     block.look(Index(0), w, scratch);
 };
 
+/// What follows the look of a visit: a step, where there is something to gain.
+template <class Block, class Step>
+inline void conclude(const Block& block, typename Block::Scratch& scratch, const Visits& visits, std::size_t p,
+                     const Look& look, Tally& tally, const Step& step) {
+    tally.gap += look.gap;
+    visits.finds[p] = Find::rest;
+    if (!(look.violation > 0)) return;
+    tally.linear += step();
+    visits.finds[p] = look.gap <= visits.little ? Find::little : Find::gain;
+    if constexpr (Followed<Block>)
+        if (block.rest(visits.examples[p], scratch) > 0) visits.finds[p] = Find::doze;
+}
+
 /// Visits some of these examples in the given order, each time raising the dual over the block as far as it goes.
 template <class Block, class Moved>
 inline Tally sweep_loop(Block& block, typename Block::Scratch& scratch, const Visits& visits, std::size_t from,
@@ -59,14 +85,8 @@ inline Tally sweep_loop(Block& block, typename Block::Scratch& scratch, const Vi
     for (std::size_t p = from; p < to; ++p) {
         look_ahead(block, visits, p);
         const std::uint32_t i = visits.examples[p];
-        const Look look = block.look(i, weights.seen(), scratch);
-        tally.gap += look.gap;
-        visits.finds[p] = Find::rest;
-        if (!(look.violation > 0)) continue;
-        tally.linear += block.step(i, weights, sigma, scratch);
-        visits.finds[p] = look.gap <= visits.little ? Find::little : Find::gain;
-        if constexpr (Followed<Block>)
-            if (block.rest(i, scratch) > 0) visits.finds[p] = Find::doze;
+        conclude(block, scratch, visits, p, block.look(i, weights.seen(), scratch), tally,
+                 [&] { return block.step(i, weights, sigma, scratch); });
     }
     return tally;
 }

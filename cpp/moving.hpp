@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <vector>
 
 #include "light.hpp"
@@ -53,9 +54,11 @@ struct Moving {
     Large<double> offer;       // the weights offered to the caller
     std::int64_t blended = 0;  // passes blended into them
     bool foreign = false;      // they came from outside
+    std::vector<std::size_t> borders;  // between those that are moved by one thread each
     double linear = 0;
     std::int64_t moves = 0;  // visits since v was last built from alpha,
     double least = 0;        // and the dual then, which has risen since
+    double risen = 0;        // the dual after the last pass: the next must not end below it
     bool judged = false;     // whether `loss` is that of the weights offered
     double loss = 0;
     double known = kInfinity;      // the relative gap when everybody was looked at last
@@ -77,6 +80,14 @@ struct Moving {
     bool pulled() const { return sigma < 1 && !leaning; }
     bool loose() const { return pulled() || leaning; }
     double dual() const { return linear + (light ? -0.5 * light->square() : prior.conjugate(v, sigma)); }
+    double dual(Crew& crew) const {
+        if (light) return dual();
+        std::vector<double> sums(shares());
+        in_shares(crew, [&](std::size_t t, std::size_t from, std::size_t to) {
+            sums[t] = prior.conjugate(v, sigma, from, to);
+        });
+        return std::accumulate(sums.begin(), sums.end(), linear);
+    }
     double distance() const { return light ? 0.5 * light->offered() : prior.distance(offer); }
 
     /// What steps are to move; `regain` must follow them.
@@ -103,7 +114,7 @@ struct Moving {
     void rebuilt(double linear_part) {
         linear = linear_part;
         moves = 0;
-        least = dual();
+        least = risen = dual();
     }
 
     /// The weights offered are a running mean of w, mostly over the last ten passes: the primal of w itself goes
@@ -112,11 +123,23 @@ struct Moving {
     void blend(Crew& crew) {
         const double part = std::max(0.1, 8.0 / (7.0 + double(++blended)));
         judged = false;
-        if (light) return light->blend(part, crew);
+        if (light) return light->blend(part, borders, crew);
         const Large<double>& now = weights();
-        for (std::size_t k = 0; k < offer.size(); ++k) offer[k] += part * (now[k] - offer[k]);
-        prior.confine(offer);
+        in_shares(crew, [&](std::size_t, std::size_t from, std::size_t to) {
+            for (std::size_t k = from; k < to; ++k) offer[k] += part * (now[k] - offer[k]);
+            prior.confine(offer, from, to);
+        });
     }
+
+    /// Runs f(t, from, to) over all weights, each thread those that it has moved itself.
+    std::size_t shares() const { return borders.size() + 1; }
+    template <class F>
+    void in_shares(Crew& crew, const F& f) const {
+        crew.run(shares(), [&](std::size_t t) {
+            f(t, t > 0 ? borders[t - 1] : 0, t < borders.size() ? borders[t] : v.size());
+        });
+    }
+
     void round() {
         for (double& w : offer) w = rounded(w);
     }

@@ -67,7 +67,7 @@ struct Multiclass {
     double cost(Index i) const { return costs[i]; }
     double margin(Index i) const { return margins ? margins[i] : 1.0; }
     Scratch scratch() const {
-        const auto n = std::size_t(stride + Light::kBroad);
+        const auto n = std::size_t(stride + Light::kBroad + 8);  // a line behind them, as others may follow
         const std::vector<double> zeros(n);
         return {zeros, zeros, zeros, zeros, Large<float>(n), std::vector<Index>(n), rows.room(), {}, -1};
     }
@@ -98,54 +98,18 @@ struct Multiclass {
         score(w, t);
         return judge(i, t);
     }
-
-    double step(Index i, const Weights& weights, double sigma, Scratch& t) {
-        const double gain = solve(i, weights.s, sigma, t);
-        spread(t.row, t.d.data(), weights);
-        return gain;
+    static double* scores(Scratch& t) { return t.g.data(); }
+    Index n_scores(const Weights&) const { return stride; }
+    static Index n_scores(const LightWeights& w) { return w.stride; }
+    template <class Some>
+    void part(const Some& rows, Index r, const double* w, double* score) const {
+        auto room = rows.room();
+        run(rows, rows.entries(r, room), w, stride, score, same);
     }
-    double step(Index i, const LightWeights& weights, double sigma, Scratch& t) {
-        const double gain = solve(i, nullptr, sigma, t);
-        spread(t.row, weights, t);
-        return gain;
-    }
-
-    double rest(Index, const Scratch& t) const { return distance_to_gain(t.g.data(), t.mass.data(), classes); }
-
-    void deposit(Index i, const Weights& u, Scratch& t) const {
-        if (t.looked != i) t.row = rows.entries(i, t.room);
-        t.looked = i;
-        std::copy_n(&alpha[i * stride], stride, t.d.data());
-        exchange(label[i], t.d.data());
-        spread(t.row, t.d.data(), u);
-    }
-    double linear(Index i) const {
-        const double* l = class_loss + label[i] * classes;
-        const double* a = &alpha[i * stride];
-        double sum = 0, mass = 0;
-        for (Index j = 0; j < classes; ++j) {
-            sum += a[j] * l[j];
-            mass += a[j];
-        }
-        return margin(i) * sum - (squared ? mass * (mass / (4 * costs[i])) : 0.0);
-    }
-    void set_alpha(Index i, const double* from) {
-        std::copy_n(from + i * classes, classes, &alpha[i * stride]);
-        alpha[i * stride + label[i]] = 0;
-    }
-    void get_alpha(Index i, double* to) const { std::copy_n(&alpha[i * stride], classes, to + i * classes); }
-
-private:
-    /// The scores of all classes, left in g.
-    void score(const double* w, Scratch& t) const {
-        run(t.row, w, stride, t.g.data(), [](double value) { return value; });
-    }
-    void score(const LightWeights& w, Scratch& t) const {
-        const auto same = [](double value) { return value; };
-        const float* table = w.at;
-        if (w.exactly) return run(t.row, table, w.stride, t.g.data(), same);
-        run(t.row, table, w.stride, t.light.data(), same);
-        for (Index j = 0; j < w.stride; ++j) t.g[std::size_t(j)] = double(t.light[std::size_t(j)]);
+    template <class Some>
+    void part(const Some& rows, Index r, const LightWeights& w, float* score) const {
+        auto room = rows.room();
+        run(rows, rows.entries(r, room), static_cast<const float*>(w.at), w.stride, score, same);
     }
 
     /// What the scores in g say; leaves the gradients there.
@@ -185,6 +149,15 @@ private:
         return look;
     }
 
+    template <class Moved>
+    double step(Index i, const Moved& weights, double sigma, Scratch& t) {
+        const double change = solve(i, weights.s, sigma, t);
+        spread(rows, t.row, weights, t);
+        return change;
+    }
+    void measure(Index i, const double* s) {
+        if (!s && norms[i] < 0) norms[i] = rows.norm(i, nullptr);
+    }
     /// Raises the dual over the block; leaves in d what the classes get of the row.
     double solve(Index i, const double* s, double sigma, Scratch& t) {
         const double curve = squared ? 1 / (2 * costs[i]) : 0.0;
@@ -230,6 +203,49 @@ private:
         return margin(i) * sum(gain) - 0.5 * curve * (after - before) * (after + before);
     }
 
+    template <class Some, class Moved>
+    void follow(const Some& rows, Index r, const Moved& weights, double, Scratch& t) const {
+        auto room = rows.room();
+        spread(rows, rows.entries(r, room), weights, t);
+    }
+
+    double rest(Index, const Scratch& t) const { return distance_to_gain(t.g.data(), t.mass.data(), classes); }
+
+    void deposit(Index i, const Weights& u, Scratch& t) const {
+        if (t.looked != i) t.row = rows.entries(i, t.room);
+        t.looked = i;
+        std::copy_n(&alpha[i * stride], stride, t.d.data());
+        exchange(label[i], t.d.data());
+        spread(rows, t.row, u, t);
+    }
+    double linear(Index i) const {
+        const double* l = class_loss + label[i] * classes;
+        const double* a = &alpha[i * stride];
+        double sum = 0, mass = 0;
+        for (Index j = 0; j < classes; ++j) {
+            sum += a[j] * l[j];
+            mass += a[j];
+        }
+        return margin(i) * sum - (squared ? mass * (mass / (4 * costs[i])) : 0.0);
+    }
+    void set_alpha(Index i, const double* from) {
+        std::copy_n(from + i * classes, classes, &alpha[i * stride]);
+        alpha[i * stride + label[i]] = 0;
+    }
+    void get_alpha(Index i, double* to) const { std::copy_n(&alpha[i * stride], classes, to + i * classes); }
+
+private:
+    static constexpr auto same = [](double value) { return value; };
+
+    /// The scores of all classes, left in g.
+    void score(const double* w, Scratch& t) const { run(rows, t.row, w, stride, scores(t), same); }
+    void score(const LightWeights& w, Scratch& t) const {
+        const float* table = w.at;
+        if (w.exactly) return run(rows, t.row, table, w.stride, scores(t), same);
+        run(rows, t.row, table, w.stride, t.light.data(), same);
+        for (Index j = 0; j < w.stride; ++j) t.g[std::size_t(j)] = double(t.light[std::size_t(j)]);
+    }
+
     /// Turns dual variables into what the classes get of the row: class j loses its own, times its loss where the
     /// constraints are rescaled, and the true class receives the sum.
     void exchange(Index y, double* d) const {
@@ -245,8 +261,8 @@ private:
     }
 
     /// f(k, x_k) for every feature of a row, the constant one included.
-    template <class F>
-    void each(const typename Rows::Row& row, F&& f) const {
+    template <class Some, class F>
+    static void each(const Some& rows, const typename Some::Row& row, F&& f) {
         for (Index p = 0; p < row.n; ++p) f(Index(row.column[p]), double(row.x[p]));
         if (rows.bias != 0) f(rows.d, rows.bias);
     }
@@ -272,8 +288,8 @@ private:
 
     /// out_j = sum_k f(x_k) table[k, j], added up in numbers as `out` has them. Every other entry goes to sums of its
     /// own, so that additions overlap.
-    template <class T, class S, class F>
-    void run(const typename Rows::Row& row, const T* table, Index stride, S* out, F f) const {
+    template <class Some, class T, class S, class F>
+    static void run(const Some& rows, const typename Some::Row& row, const T* table, Index stride, S* out, F f) {
         using Broad = typename TileOf<S>::type;
         in_lanes(stride, kTile<S>, [&]<int N>(Index from, std::integral_constant<int, N>) {
             Broad sums[N] = {}, others[N] = {};
@@ -304,7 +320,8 @@ private:
     }
 
     /// v[:, j] += d_j x
-    void spread(const typename Rows::Row& row, const LightWeights& v, Scratch& t) const {
+    template <class Some>
+    void spread(const Some& rows, const typename Some::Row& row, const LightWeights& v, Scratch& t) const {
         using Broad = TileOf<float>::type;
         float* d = t.light.data();
         for (Index j = 0; j < stride; ++j) d[j] = float(t.d[std::size_t(j)]);
@@ -312,7 +329,7 @@ private:
         in_lanes(v.stride, Light::kBroad, [&]<int N>(Index from, std::integral_constant<int, N>) {
             Broad by[N];
             for (int j = 0; j < N; ++j) by[j] = tile(d + from + j * Light::kBroad);
-            each(row, [&by, v = v.at + from, stride = v.stride](Index k, double x) {
+            each(rows, row, [&by, v = v.at + from, stride = v.stride](Index k, double x) {
                 float* at = v + k * stride;
                 for (int j = 0; j < N; ++j) {
                     const Broad sum = tile(at + j * Light::kBroad) + float(x) * by[j];
@@ -325,9 +342,9 @@ private:
     void curvatures(Index i, const double* s, double sigma, Scratch& t) {
         double* h = t.h.data();
         if (s) {
-            run(t.row, s, stride, h, [](double value) { return value * value; });
+            run(rows, t.row, s, stride, h, [](double value) { return value * value; });
         } else {
-            if (norms[i] < 0) norms[i] = rows.norm(i, nullptr);
+            measure(i, s);
             std::fill(h, h + stride, norms[i]);
         }
         for (Index j = 0; j < stride; ++j) h[j] = std::max(sigma * h[j], 1e-290);  // a row of zeros: next to nothing
@@ -370,9 +387,11 @@ private:
     }
 
     /// v[:, j] += d_j S x for every class.
-    void spread(const typename Rows::Row& row, const double* d, const Weights& t) const {
+    template <class Some>
+    void spread(const Some& rows, const typename Some::Row& row, const Weights& t, Scratch& scratch) const {
+        const double* d = scratch.d.data();
         if (t.s || t.m) {
-            each(row, [&](Index k, double x) {
+            each(rows, row, [&](Index k, double x) {
                 const Index at = k * stride;
                 double *v = t.v + at, *w = t.w + at;
                 if (const double* s = t.s ? t.s + at : nullptr) {
@@ -404,7 +423,7 @@ private:
         const auto few = [&]<int N>(std::integral_constant<int, N>) {
             std::array<double, N> by;
             for (int m = 0; m < N; ++m) by[m] = d[moved[m]];
-            each(row, [v, moved, by, stride = stride](Index k, double x) {
+            each(rows, row, [v, moved, by, stride = stride](Index k, double x) {
                 for (int m = 0; m < N; ++m) v[k * stride + moved[m]] += x * by[m];
             });
         };
@@ -413,7 +432,7 @@ private:
         in_lanes(stride, kLane, [&]<int N>(Index from, std::integral_constant<int, N>) {
             Lane by[N];
             for (int j = 0; j < N; ++j) by[j] = load(d + from + j * kLane);
-            each(row, [&by, v = v + from, stride = stride](Index k, double x) {
+            each(rows, row, [&by, v = v + from, stride = stride](Index k, double x) {
                 double* at = v + k * stride;
                 for (int j = 0; j < N; ++j) store(at + j * kLane, load(at + j * kLane) + x * by[j]);
             });

@@ -4,11 +4,14 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <memory>
+#include <optional>
 #include <type_traits>
 #include <vector>
 
 #include "block.hpp"
 #include "calendar.hpp"
+#include "columns.hpp"
 #include "crew.hpp"
 #include "loops.hpp"
 #include "order.hpp"
@@ -53,15 +56,20 @@ public:
         finds_.resize(due_.size());
         return due_.size();
     }
-    Tally visit(std::size_t from, std::size_t to, Meeting* meeting) override {
+    Tally visit(std::size_t from, std::size_t to, Meeting* meeting, Crew& crew) override {
         if (meeting) {
+            alone();
             const auto run = wide() ? meet_wide<Block> : meet_loop<Block>;
             return run(block_, scratch_, share(due_, 0, 1), from, to, moving_.moving(), moving_.sigma, *meeting,
                        moving_.random);
         }
         if constexpr (Lightened<Block>)
-            if (moving_.light) return sweep(from, to, moving_.light->now());
-        return sweep(from, to, moving_.moving());
+            if (moving_.light) return sweep(from, to, moving_.light->now(), crew);
+        return sweep(from, to, moving_.moving(), crew);
+    }
+    void unite() override {
+        batch_ = 0;
+        alone();
     }
     std::int64_t note() override { return note(due_); }
     Screening screen(Crew& crew) override {
@@ -108,6 +116,7 @@ public:
 
     bool smooth() const override { return Smooth<Block> && !moving_.prior.boxed(); }
     Rounded answer(double width, std::int64_t stride, Crew& crew) override {
+        alone();
         width_ = width;
         stride_ = std::size_t(std::max<std::int64_t>(stride, 1));
         curved_.clear();
@@ -117,6 +126,7 @@ public:
         return bounds(some, crew, width);
     }
     Rounded refine(double width, Crew& crew) override {
+        alone();
         if constexpr (Smooth<Block>) {
             const auto curved = [&](std::uint32_t i) { return block_.curvature(i, width_) > 0; };
             std::erase_if(curved_, std::not_fn(curved));
@@ -197,6 +207,7 @@ public:
     }
     double set_alpha(const double* alpha, Crew& crew) override {
         exactly(crew);
+        alone();
         for (Index i = 0; i < block_.size(); ++i) block_.set_alpha(i, alpha);
         const double lower = bounds(examples_, crew, 0.0).bounds.lower;
         moving_.restart();
@@ -208,6 +219,7 @@ public:
 
     Tally inspect(const double* w, double* u, Crew& crew) override { return look_at(examples_, w, u, crew, 0.0); }
     void resume(const double* alpha) override {
+        alone();
         for (Index i = 0; i < block_.size(); ++i) block_.set_alpha(i, alpha);
     }
     Tally survey(const double* w, double* rest, Crew& crew) override {
@@ -300,9 +312,38 @@ private:
     }
 
     template <class Moved>
-    Tally sweep(std::size_t from, std::size_t to, const Moved& weights) {
+    Tally sweep(std::size_t from, std::size_t to, const Moved& weights, Crew& crew) {
+        if constexpr (Divisible<Block>)
+            if (divided(to - from, weights, crew))
+                return columns_->sweep(block_, share(due_, 0, 1), from, to, weights, moving_.sigma, crew);
+        alone();
         const auto run = wide() ? sweep_wide<Block, Moved> : sweep_loop<Block, Moved>;
         return run(block_, scratch_, share(due_, 0, 1), from, to, weights, moving_.sigma);
+    }
+
+    /// Whether several threads, each with some of the columns, are to make these visits.
+    template <class Moved>
+    bool divided(std::size_t visits, const Moved& weights, Crew& crew) {
+        const auto parts = std::size_t(block_.rows.numbers() / block_.size() / kPart);
+        const std::size_t n = std::min({crew.threads(), parts, kMostParts});
+        if (n < 2 || moving_.loose() || (weights.s && block_.n_scores(weights) > 1)) return false;
+        if (!columns_ && visits < kDivided) return false;
+        if (!batch_) batch_ = batch_of(block_.rows);
+        if (*batch_ == 0 || !crew.gather(n)) return false;
+        if (!columns_) {
+            columns_ = std::make_unique<Columns<Block>>(block_, n, *batch_, weights.s, crew);
+            moving_.borders = columns_->borders();
+            for (std::size_t& k : moving_.borders) k *= moving_.v.size() / std::size_t(block_.rows.width());
+        }
+        return true;
+    }
+    /// What the others know of the dual variables is not true any more.
+    void alone() {
+        if constexpr (Divisible<Block>)
+            if (columns_) {
+                columns_.reset();
+                moving_.borders.clear();
+            }
     }
 
     /// Looks at examples between passes, at the weights of now or at those offered.
@@ -376,11 +417,7 @@ private:
                                  std::size_t least = kShared) {
         return std::max<std::size_t>(1, std::min(crew.threads(), examples.size() / least));
     }
-    auto scratch(std::size_t shares) const {
-        std::vector<typename Block::Scratch> many;
-        for (std::size_t t = 0; t < shares; ++t) many.push_back(block_.scratch());
-        return many;
-    }
+    auto scratch(std::size_t shares) const { return scratches(block_, shares); }
 
     /// The share of thread t among `shares`, with room for its notes.
     Visits share(const std::vector<std::uint32_t>& examples, std::size_t t, std::size_t shares) {
@@ -403,6 +440,15 @@ private:
     Block block_;
     typename Block::Scratch scratch_;
     std::vector<std::uint32_t> examples_;  // all that cost something
+    struct Nothing {};
+    std::unique_ptr<typename decltype([] {
+        if constexpr (Divisible<Block>)
+            return std::type_identity<Columns<Block>>();
+        else
+            return std::type_identity<Nothing>();
+    }())::type>
+        columns_;
+    std::optional<std::size_t> batch_;  // examples of which threads tell one another at once, once that is known
     Calendar calendar_;
     Order order_;
     std::vector<std::uint32_t> due_;  // in the present pass

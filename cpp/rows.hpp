@@ -27,6 +27,8 @@ using Index = std::int64_t;
 /// What moves: v = S u and w = clip(m + v, lo, hi). `s` is null where S is the identity; `m`, `lo` and `hi` are null
 /// together, where there is neither a mean nor a bound, and `w` is then `v` itself.
 struct Weights {
+    using Number = double;
+
     double* v;
     double* w;
     const double* s;
@@ -35,6 +37,20 @@ struct Weights {
     const double* hi;
 
     const double* seen() const { return w; }
+
+    /// `n` of them, from one on, in room for twice as many, and there with the values of now where these are wanted.
+    Weights copied(Index from, Index n, double* room, bool wanted) const {
+        if (!wanted) return *this;
+        std::copy_n(v + from, n, room);
+        std::copy_n(w + from, n, room + n);
+        const auto at = [from](const double* all) { return all ? all + from : nullptr; };
+        return {room, v == w ? room : room + n, at(s), at(m), at(lo), at(hi)};
+    }
+    /// Has the values of such a copy.
+    void take(Index from, Index n, const double* room) const {
+        std::copy_n(room, n, v + from);
+        if (v != w) std::copy_n(room + n, n, w + from);
+    }
 };
 
 inline void move(const Weights& t, Index k, double change) {
@@ -53,8 +69,10 @@ constexpr Index kHead = 512;    // and of more, the first; the hardware follows 
 
 DUALSVM_AHEAD void prefetch(const void* from, Index bytes) {
     const Index n = bytes <= kShort ? bytes : kHead;
-    for (Index b = 0; b < n; b += 64) __builtin_prefetch(static_cast<const char*>(from) + b);
-    if (n > 0) __builtin_prefetch(static_cast<const char*>(from) + n - 1);  // the line in which it ends
+    const char* at = static_cast<const char*>(from);
+    for (Index b = 0; b < n; b += 256)  // some lines at a time, as nobody foretells how many there are
+        for (Index line = b; line < b + 256; line += 64) __builtin_prefetch(at + std::min(line, n - 1));
+    if (n > 0) __builtin_prefetch(at + n - 1);  // the line in which it ends
 }
 
 /// The largest of some numbers and one more, without their signs.
@@ -207,26 +225,35 @@ struct Csr {
 
     const T* x;
     const I* column;
-    const I* start;
+    const I *start, *stop;  // of every row: of a whole one, stop is the start of the next
     Index n, d;
     double bias;
 
     Index size() const { return n; }
     Index width() const { return d + (bias != 0); }
-    Index bytes() const { return Index(start[n]) * Index(sizeof(T) + sizeof(I)); }
+    Index numbers() const { return Index(start[n]); }
+    Index bytes() const { return numbers() * Index(sizeof(T) + sizeof(I)); }
     double largest() const { return largest_of(x, Index(start[n]), bias); }
 
     double dot(Index i, const double* w) const {
         double s0 = bias != 0 ? bias * w[d] : 0.0, s1 = 0, s2 = 0, s3 = 0;
         Index p = Index(start[i]);
-        const Index end = Index(start[i + 1]);
+        const Index end = Index(stop[i]);
         for (; p + 4 <= end; p += 4) {
             s0 += double(x[p]) * w[column[p]];
             s1 += double(x[p + 1]) * w[column[p + 1]];
             s2 += double(x[p + 2]) * w[column[p + 2]];
             s3 += double(x[p + 3]) * w[column[p + 3]];
         }
-        for (; p < end; ++p) s0 += double(x[p]) * w[column[p]];
+        if (end > Index(start[i])) {  // what is left, without a branch that nobody could foretell
+            const auto rest = [&](Index k) {
+                const Index q = std::min(p + k, end - 1);
+                return double(p + k < end) * double(x[q]) * w[column[q]];
+            };
+            s0 += rest(0);
+            s1 += rest(1);
+            s2 += rest(2);
+        }
         return (s0 + s1) + (s2 + s3);
     }
 
@@ -239,11 +266,14 @@ struct Csr {
 
     double norm(Index i, const double* s) const {
         double sum = 0;
-        if (s)
+        if (s) {
             each(i, [&](Index k, double value) { sum += s[k] * value * value; });
-        else
-            each(i, [&](Index, double value) { sum += value * value; });
-        return sum;
+            return sum;
+        }
+        const Index end = Index(stop[i]);
+#pragma omp simd reduction(+ : sum)
+        for (Index p = Index(start[i]); p < end; ++p) sum += double(x[p]) * double(x[p]);
+        return sum + bias * bias;
     }
 
     double inner(Index i, Index j, const double* s) const {
@@ -252,20 +282,20 @@ struct Csr {
 
     template <class F>
     void each(Index i, F&& f) const {
-        const Index end = Index(start[i + 1]);
+        const Index end = Index(stop[i]);
         for (Index p = Index(start[i]); p < end; ++p) f(Index(column[p]), double(x[p]));
         if (bias != 0) f(d, bias);
     }
 
     Room room() const { return {}; }
     Row entries(Index i, Room&) const {
-        return {x + start[i], column + start[i], Index(start[i + 1]) - Index(start[i])};
+        return {x + start[i], column + start[i], Index(stop[i]) - Index(start[i])};
     }
 
     template <class F>
     void merge(Index i, Index j, F&& f) const {
         Index p = Index(start[i]), q = Index(start[j]);
-        const Index p_end = Index(start[i + 1]), q_end = Index(start[j + 1]);
+        const Index p_end = Index(stop[i]), q_end = Index(stop[j]);
         while (p < p_end || q < q_end) {
             const bool left = q == q_end || (p < p_end && column[p] <= column[q]);
             const bool right = p == p_end || (q < q_end && column[q] <= column[p]);
@@ -284,9 +314,12 @@ struct Csr {
         return sum;
     }
 
-    DUALSVM_AHEAD void soon(Index i) const { prefetch(start + i, 1); }
+    DUALSVM_AHEAD void soon(Index i) const {
+        prefetch(start + i, 1);
+        if (stop != start + 1) prefetch(stop + i, 1);
+    }
     DUALSVM_AHEAD void ahead(Index i) const {
-        const Index nonzeros = Index(start[i + 1]) - Index(start[i]);
+        const Index nonzeros = Index(stop[i]) - Index(start[i]);
         prefetch(x + start[i], nonzeros * Index(sizeof(T)));
         prefetch(column + start[i], nonzeros * Index(sizeof(I)));
     }

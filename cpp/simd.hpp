@@ -8,7 +8,7 @@
 // with FMA; `wide()` picks at run time. A function marked DUALSVM_WIDE has all that it calls inlined, so
 // that the shared loop body is compiled again with the wide instructions.
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
-#define DUALSVM_WIDE __attribute__((target("avx2,fma"), flatten))
+#define DUALSVM_WIDE __attribute__((target("avx2,fma,prfchw"), flatten))
 #else
 #define DUALSVM_WIDE
 #endif

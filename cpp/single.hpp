@@ -45,8 +45,18 @@ struct Single {
     DUALSVM_AHEAD void ahead(Index i) const { rows.ahead(i); }
 
     Look look(Index i, const double* w, Scratch& t) const {
+        part(rows, i, w, scores(t));
+        return judge(i, t);
+    }
+    static double* scores(Scratch& t) { return &t.g; }
+    static Index n_scores(const Weights&) { return 1; }
+    template <class Some>
+    static void part(const Some& rows, Index r, const double* w, double* score) {
+        *score = rows.dot(r, w);
+    }
+    Look judge(Index i, Scratch& t) const {
         const Coordinate& c = at[i];
-        double g = c.l - side(i) * rows.dot(i, w);
+        double g = c.l - side(i) * t.g;
         Look look = losses(g, c.cost, c.alpha, c.alpha * g, squared);
         if (squared) g -= c.alpha / (2 * c.cost);
         t.g = g;
@@ -55,8 +65,16 @@ struct Single {
     }
 
     double step(Index i, const Weights& weights, double sigma, Scratch& t) {
+        const double change = solve(i, weights.s, sigma, t);
+        follow(rows, i, weights, sigma, t);
+        return change;
+    }
+    void measure(Index i, const double* s) {
+        if (at[i].h < 0) at[i].h = rows.norm(i, s);
+    }
+    double solve(Index i, const double* s, double sigma, Scratch& t) {
+        measure(i, s);
         Coordinate& c = at[i];
-        if (c.h < 0) c.h = rows.norm(i, weights.s);
         const double curve = squared ? 1 / (2 * c.cost) : 0.0;
         const double h = sigma * c.h + curve;
         const double cap = squared ? kInfinity : c.cost;
@@ -65,10 +83,13 @@ struct Single {
         const double old = c.alpha;
         c.alpha = std::min(std::max(to, 0.0), cap);
         const double a = c.alpha - old;
-        if (a != 0) rows.add(i, side(i) * sigma * a, weights);
         t.g -= h * a;
         t.moved = side(i) * a;
         return a * (c.l - 0.5 * curve * (c.alpha + old));
+    }
+    template <class Some>
+    static void follow(const Some& rows, Index r, const Weights& weights, double sigma, Scratch& t) {
+        if (t.moved != 0) rows.add(r, sigma * t.moved, weights);
     }
 
     double rest(Index i, const Scratch& t) const {

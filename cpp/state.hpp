@@ -62,13 +62,15 @@ public:
     /// bound sleeps until a screening finds otherwise: of those who sleep, at the weights of now, or of everybody, at
     /// the weights offered, which tells the whole gap, too, and where all are to settle puts to sleep who rests then.
     virtual std::size_t turn() = 0;
-    virtual Tally visit(std::size_t from, std::size_t to, Meeting* meeting) = 0;
+    virtual Tally visit(std::size_t from, std::size_t to, Meeting* meeting, Crew& crew) = 0;
     virtual std::int64_t note() = 0;
     virtual Screening screen(Crew& crew) = 0;
     virtual Screening screen_all(bool settle, Crew& crew) = 0;
     /// Goes over to light weights, where passes do well with them, or back from them. A state that is alone may keep
     /// them between two calls of `optimize`; other verbs first go back.
     virtual void lighten(Crew& crew) = 0;
+    /// Has one thread make all visits from now on, where several have not done well.
+    virtual void unite() = 0;
     virtual std::size_t sleeping() const = 0;
     virtual std::size_t dozing() const = 0;  // of those who were visited last
     virtual std::size_t size() const = 0;    // examples that cost something

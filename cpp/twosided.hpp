@@ -45,8 +45,18 @@ struct TwoSided {
     DUALSVM_AHEAD void ahead(Index i) const { rows.ahead(i); }
 
     Look look(Index i, const double* w, Scratch& t) const {
+        part(rows, i, w, scores(t));
+        return judge(i, t);
+    }
+    static double* scores(Scratch& t) { return &t.r; }
+    static Index n_scores(const Weights&) { return 1; }
+    template <class Some>
+    static void part(const Some& rows, Index r, const double* w, double* score) {
+        *score = rows.dot(r, w);
+    }
+    Look judge(Index i, Scratch& t) const {
         const Coordinate& c = at[i];
-        const double r = c.y - rows.dot(i, w);
+        const double r = c.y - t.r;
         const double b = std::abs(c.b);
         Look look = losses(std::abs(r) - epsilon, c.cost, b, c.b * r - epsilon * b, squared);
         t.r = r;
@@ -57,8 +67,16 @@ struct TwoSided {
     }
 
     double step(Index i, const Weights& weights, double sigma, Scratch& t) {
+        const double change = solve(i, weights.s, sigma, t);
+        follow(rows, i, weights, sigma, t);
+        return change;
+    }
+    void measure(Index i, const double* s) {
+        if (at[i].h < 0) at[i].h = rows.norm(i, s);
+    }
+    double solve(Index i, const double* s, double sigma, Scratch& t) {
+        measure(i, s);
         Coordinate& c = at[i];
-        if (c.h < 0) c.h = rows.norm(i, weights.s);
         const double curve = squared ? 1 / (2 * c.cost) : 0.0;
         const double h = sigma * c.h;
         const double cap = squared ? kInfinity : c.cost;
@@ -74,10 +92,13 @@ struct TwoSided {
             c.b = std::copysign(size, pull);
         }
         const double a = c.b - old;
-        if (a != 0) rows.add(i, sigma * a, weights);
         t.r -= h * a;
         t.moved = a;
         return a * c.y - epsilon * (size - std::abs(old)) - 0.5 * curve * a * (c.b + old);
+    }
+    template <class Some>
+    static void follow(const Some& rows, Index r, const Weights& weights, double sigma, Scratch& t) {
+        if (t.moved != 0) rows.add(r, sigma * t.moved, weights);
     }
 
     double rest(Index i, const Scratch& t) const {

@@ -78,9 +78,9 @@ public:
     void place(const Large<double>& v, Large<double>& w) const {
         for (std::size_t k = 0; k < w.size(); ++k) w[k] = clip(mean_[k] + v[k], k);
     }
-    void confine(Large<double>& w) const {
+    void confine(Large<double>& w, std::size_t from, std::size_t to) const {
         if (apart())
-            for (std::size_t k = 0; k < w.size(); ++k) w[k] = clip(w[k], k);
+            for (std::size_t k = from; k < to; ++k) w[k] = clip(w[k], k);
     }
 
     /// 1/2 (w-m)' S^-1 (w-m)
@@ -95,14 +95,16 @@ public:
 
     /// With u = S^-1 v / sigma, min over w in the box of 1/2 (w-m)' S^-1 (w-m) - w.u: what the dual adds to l.alpha.
     /// Where the minimum is inside the box it is -(m u + s u^2 / 2), which does not need w.
-    double conjugate(const Large<double>& v, double sigma = 1.0) const {
+    double conjugate(const Large<double>& v, double sigma = 1.0) const { return conjugate(v, sigma, 0, n_); }
+    /// The part of some of the weights.
+    double conjugate(const Large<double>& v, double sigma, std::size_t from, std::size_t to) const {
         double sum = 0;
         if (!apart() && variance_.empty()) {
 #pragma omp simd reduction(+ : sum)
-            for (std::size_t k = 0; k < n_; ++k) sum += v[k] * v[k];
+            for (std::size_t k = from; k < to; ++k) sum += v[k] * v[k];
             return -0.5 * sum / (sigma * sigma);
         }
-        for (std::size_t k = 0; k < n_; ++k) {
+        for (std::size_t k = from; k < to; ++k) {
             const double s = variance_.empty() ? 1.0 : variance_[k], m = apart() ? mean_[k] : 0.0;
             const double full = v[k] / sigma, u = full / s, free = m + full, w = apart() ? clip(free, k) : free;
             sum += w == free ? -u * (m + 0.5 * full) : 0.5 * (w - m) * ((w - m) / s) - w * u;

@@ -1,0 +1,283 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <thread>
+#include <type_traits>
+#include <vector>
+
+#include "crew.hpp"
+#include "large.hpp"
+#include "loops.hpp"
+
+// Passes in several threads, each of which has some of the columns of sparse rows and the weights of these. For a
+// batch of examples each thread adds up its part of the scores w.x and tells the others; then all of them take the
+// very same steps, each with dual variables of its own, and move the weights of their own columns. While a letter is
+// on its way, they add up the scores of the next batch. So scores lack the steps of the examples visited just before,
+// fewer than 2 B with batches of B: along one example the others reach as far as their rows are alike,
+//     x_j' x_i / (|x_j| |x_i|),  whose root mean square is the coherence of the rows,
+// and where that times 2 B is less than 1, as many visits are needed as one after the other. A constant feature, which
+// all rows have in common, is left out of that: every thread has its weights.
+
+namespace dualsvm {
+
+constexpr std::size_t kBatch = 15;       // examples at most of which a letter tells: of two classes, in two lines
+constexpr double kAlike = 1.5;           // coherence times 2 B, at most
+constexpr std::size_t kCompared = 64;    // rows that tell the coherence, and where to divide the columns
+constexpr std::size_t kDivided = 1024;   // examples that are worth a division
+constexpr std::size_t kMostParts = 8;    // of the columns
+constexpr Index kPart = 12;              // numbers of a row, at least, for each
+
+/// Blocks of sparse rows whose scores can be added up from parts of the rows.
+template <class Block>
+concept Divisible = requires(Block block, const Weights& w, typename Block::Scratch scratch) {
+    block.rows.stop;
+    block.n_scores(w);
+    block.solve(Index(0), nullptr, 1.0, scratch);
+};
+
+/// What threads tell one another: from each of them the last few letters, which begin with their turn.
+class Letters {
+public:
+    Letters(std::size_t senders, std::size_t bytes)
+        : senders_(senders), size_((kHead + bytes + kLine - 1) / kLine * kLine), memory_(senders * kKept * size_) {
+        for (std::size_t k = 0; k < senders * kKept; ++k) new (&memory_[k * size_]) Turn(0);
+    }
+
+    std::size_t senders() const { return senders_; }
+    template <class Number>
+    Number* at(std::size_t sender, std::uint64_t turn) {
+        return reinterpret_cast<Number*>(letter(sender, turn) + kHead);
+    }
+    void send(std::size_t sender, std::uint64_t turn) {
+        head(sender, turn).store(turn + 1, std::memory_order_release);
+    }
+    void await(std::size_t sender, std::uint64_t turn) {
+        for (std::uint32_t k = 1; head(sender, turn).load(std::memory_order_acquire) <= turn; ++k)
+            if (k % 4096 == 0) std::this_thread::yield();  // others may need the core
+    }
+    /// Asks for what others have sent, and for the paper of the letter after the next: else who writes waits until the
+    /// others have let go of every line of it.
+    DUALSVM_AHEAD void ahead(std::size_t own, std::uint64_t turn) {
+        for (std::size_t k = 0; k < senders_; ++k)
+            for (std::size_t b = 0; k != own && b < size_; b += kLine) __builtin_prefetch(letter(k, turn) + b);
+        for (std::size_t b = 0; b < size_; b += kLine) __builtin_prefetch(letter(own, turn + 2) + b, 1);
+    }
+
+private:
+    using Turn = std::atomic<std::uint64_t>;
+    // Who sends one has read those of two turns before, and so has nobody left to read those of four turns before. As
+    // many again are kept, so that paper can be asked for early.
+    static constexpr std::size_t kKept = 8, kHead = sizeof(Turn), kLine = 64;
+
+    std::byte* letter(std::size_t sender, std::uint64_t turn) {
+        return memory_.data() + (sender * kKept + turn % kKept) * size_;
+    }
+    Turn& head(std::size_t sender, std::uint64_t turn) { return *reinterpret_cast<Turn*>(letter(sender, turn)); }
+
+    std::size_t senders_, size_;
+    Large<std::byte> memory_;
+};
+
+/// Which part of the columns a thread has, how many examples are a batch, and the turn of the first of them.
+struct Part {
+    std::size_t own, batch;
+    std::uint64_t turn;
+};
+
+/// Visits, as `sweep_loop` does, but with the columns of `rows` only; `own` is room for the weights of the constant
+/// feature, twice, and for its part of the scores.
+template <class Block, class Rows, class Moved>
+inline Tally sweep_part_loop(Block& block, typename Block::Scratch& scratch, const Rows& rows, double bias,
+                             Letters& letters, const Part& part, const Visits& visits, std::size_t from,
+                             std::size_t to, const Moved& weights, double sigma, typename Moved::Number* own) {
+    using Number = typename Moved::Number;
+    const Index n = block.n_scores(weights), last = rows.d * n;
+    const std::int32_t none = 0;
+    const Csr<double, std::int32_t> constant{nullptr, nullptr, &none, &none, 1, 0, bias};  // a row of that alone
+    const Moved common = weights.copied(last, n, own, bias != 0);
+    const std::size_t n_batches = (to - from + part.batch - 1) / part.batch;
+    const auto batch = [&](std::size_t b, auto&& f) {
+        const std::size_t first = from + b * part.batch, end = std::min(first + part.batch, to);
+        for (std::size_t p = first; p < end; ++p) f(p, Index(p - first) * n);
+    };
+    const auto tell = [&](std::size_t b) {
+        Number* scores = letters.at<Number>(part.own, part.turn + b);
+        batch(b, [&](std::size_t p, Index at) {
+            if (p + 4 * kAhead < visits.n) {
+                block.soon(visits.examples[p + 4 * kAhead]);
+                rows.soon(visits.examples[p + 4 * kAhead]);
+            }
+            if (p + 2 * kAhead < visits.n) rows.ahead(visits.examples[p + 2 * kAhead]);
+            if (b > 0 && p == from + b * part.batch + part.batch / 2) letters.ahead(part.own, part.turn + b - 1);
+            block.part(rows, visits.examples[p], weights.seen(), scores + at);
+        });
+        letters.send(part.own, part.turn + b);
+    };
+
+    Tally tally;
+    if (n_batches > 0) tell(0);
+    for (std::size_t b = 0; b < n_batches; ++b) {
+        if (b + 1 < n_batches) tell(b + 1);
+        for (std::size_t k = 0; k < letters.senders(); ++k) letters.await(k, part.turn + b);
+        batch(b, [&](std::size_t p, Index at) {
+            const std::uint32_t i = visits.examples[p];
+            double* sums = block.scores(scratch);
+            for (Index j = 0; j < n; ++j) sums[j] = double(letters.at<Number>(0, part.turn + b)[at + j]);
+            for (std::size_t k = 1; k < letters.senders(); ++k)
+                for (Index j = 0; j < n; ++j) sums[j] += double(letters.at<Number>(k, part.turn + b)[at + j]);
+            if (bias != 0) {
+                Number* score = own + 2 * n;
+                block.part(constant, 0, common.seen(), score);
+                for (Index j = 0; j < n; ++j) sums[j] += double(score[j]);
+            }
+            conclude(block, scratch, visits, p, block.judge(i, scratch), tally, [&] {
+                const double change = block.solve(i, weights.s, sigma, scratch);
+                block.follow(rows, i, weights, sigma, scratch);
+                if (bias != 0) block.follow(constant, 0, common, sigma, scratch);
+                return change;
+            });
+        });
+    }
+    if (bias != 0 && part.own == 0) weights.take(last, n, own);
+    return tally;
+}
+
+template <class Block, class Rows, class Moved>
+DUALSVM_WIDE Tally sweep_part_wide(Block& block, typename Block::Scratch& scratch, const Rows& rows, double bias,
+                                   Letters& letters, const Part& part, const Visits& visits, std::size_t from,
+                                   std::size_t to, const Moved& weights, double sigma, typename Moved::Number* own) {
+    return sweep_part_loop(block, scratch, rows, bias, letters, part, visits, from, to, weights, sigma, own);
+}
+
+/// Calls f with some of the rows that are not empty, here and there.
+template <class Rows, class F>
+void sample(const Rows& rows, std::size_t n, const F& f) {
+    constexpr double golden = 0.6180339887498949;  // whose multiples, modulo 1, lie everywhere
+    for (std::size_t k = 0; k < n; ++k) {
+        const auto i = Index(std::fmod(double(k) * golden, 1.0) * double(rows.size()));
+        if (rows.stop[i] > rows.start[i]) f(i);
+    }
+}
+
+/// The root mean square of the cosines between some of the rows.
+template <class Rows>
+double coherence(const Rows& rows) {
+    double squares = 0, pairs = 0;
+    Index last = -1;
+    sample(rows, kCompared, [&](Index i) {
+        if (last >= 0 && last != i) {
+            const double length = rows.norm(i, nullptr) * rows.norm(last, nullptr), x = rows.inner(i, last, nullptr);
+            squares += length > 0 ? x * x / length : 0.0;
+            pairs += 1;
+        }
+        last = i;
+    });
+    return pairs > 0 ? std::sqrt(squares / pairs) : 1.0;
+}
+
+/// Examples a batch, for as many threads as may have a part of the columns; 0: none of this is worth it.
+template <class Rows>
+std::size_t batch_of(const Rows& rows) {
+    const double most = kAlike / (2 * std::max(coherence(rows), 1e-9));
+    return most < 4 ? 0 : std::min(std::size_t(most), kBatch);
+}
+
+/// The columns of the rows of blocks in parts, and the blocks once more for every thread but the first.
+template <class Block>
+class Columns {
+    using Rows = std::remove_cvref_t<decltype(std::declval<Block>().rows)>;
+    using I = std::remove_cvref_t<decltype(*std::declval<Rows>().start)>;
+
+public:
+    /// With as many parts as there are threads.
+    Columns(Block& block, std::size_t n_parts, std::size_t batch, const double* s, Crew& crew)
+        : batch_(batch), cuts_(n_parts - 1, std::vector<I>(std::size_t(block.size()))) {
+        const Rows& rows = block.rows;
+        const std::vector<I> borders = divide(rows, n_parts);
+        borders_.assign(borders.begin(), borders.end());
+        std::atomic<Index> next{0};  // a thread that has just been hired takes a while to come
+        crew.run(n_parts, [&](std::size_t) {
+            for (Index i; (i = next.fetch_add(kClaim)) < block.size();)
+                for (const Index end = std::min(i + kClaim, block.size()); i < end; ++i) {
+                    block.measure(i, s);
+                    for (std::size_t k = 0; k < cuts_.size(); ++k) cuts_[k][std::size_t(i)] = cut(rows, i, borders[k]);
+                }
+        });
+        for (std::size_t t = 0; t < n_parts; ++t) {
+            Rows part = rows;
+            part.bias = 0;
+            if (t > 0) part.start = cuts_[t - 1].data();
+            if (t + 1 < n_parts) part.stop = cuts_[t].data();
+            parts_.push_back(part);
+        }
+        others_.assign(n_parts - 1, block);
+        finds_.resize(n_parts - 1);
+    }
+
+    /// The first column of every part but the first.
+    const std::vector<std::size_t>& borders() const { return borders_; }
+
+    template <class Moved>
+    Tally sweep(Block& block, const Visits& visits, std::size_t from, std::size_t to, const Moved& weights,
+                double sigma, Crew& crew) {
+        using Number = typename Moved::Number;
+        const std::size_t n_parts = parts_.size();
+        const auto n = std::size_t(block.n_scores(weights));
+        Letters letters(n_parts, batch_ * n * sizeof(Number));
+        std::vector<Large<Number>> own(n_parts, Large<Number>(3 * n));
+        auto own_scratch = scratches(block, n_parts);
+        for (auto& finds : finds_) finds.resize(visits.n);
+        Tally tally;
+        crew.run(n_parts, [&](std::size_t t) {
+            Visits noted = visits;
+            if (t > 0) noted.finds = finds_[t - 1].data();
+            const auto run = wide() ? sweep_part_wide<Block, Rows, Moved> : sweep_part_loop<Block, Rows, Moved>;
+            const Tally found = run(t > 0 ? others_[t - 1] : block, own_scratch[t], parts_[t], block.rows.bias, letters,
+                                    {t, batch_, 0}, noted, from, to, weights, sigma, own[t].data());
+            if (t == 0) tally = found;
+        });
+        return tally;
+    }
+
+private:
+    static constexpr Index kClaim = 256;  // examples that a thread prepares at once
+
+    /// Where the columns of a row pass the border: to count reads ahead, which to search does not.
+    static I cut(const Rows& rows, Index i, I border) {
+        const I* column = rows.column;
+        const I from = rows.start[i], to = rows.stop[i];
+        I before = from;
+#pragma omp simd reduction(+ : before)
+        for (I p = from; p < to; ++p) before += column[p] < border;
+        return before;
+    }
+
+    /// Where to divide the columns so that all parts have as many numbers, at lines of the cache.
+    static std::vector<I> divide(const Rows& rows, std::size_t n_parts) {
+        std::vector<I> columns, borders;
+        sample(rows, kCompared, [&](Index i) {
+            columns.insert(columns.end(), rows.column + rows.start[i], rows.column + rows.stop[i]);
+        });
+        for (std::size_t k = 1; k < n_parts && !columns.empty(); ++k) {
+            const auto border = columns.begin() + std::ptrdiff_t(columns.size() * k / n_parts);
+            std::nth_element(columns.begin(), border, columns.end());
+            borders.push_back(*border / 8 * 8);
+        }
+        borders.resize(n_parts - 1);
+        return borders;
+    }
+
+    std::size_t batch_;
+    std::vector<std::size_t> borders_;
+    std::vector<std::vector<I>> cuts_;
+    std::vector<Rows> parts_;
+    std::vector<Block> others_;
+    std::vector<std::vector<Find>> finds_;
+};
+
+}  // namespace dualsvm
