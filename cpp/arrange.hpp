@@ -8,6 +8,7 @@
 
 #include "large.hpp"
 #include "rows.hpp"
+#include "threads.hpp"
 
 // Copies of rows that are read faster than the rows themselves.
 
@@ -48,7 +49,8 @@ Index count_filled(const T* x, Index n) {
 
 /// Sparse rows whose columns are renumbered so that those that many rows have come first, in the numbers and in every
 /// row: those in at least 2^k rows before those in fewer, and else as they were. The weights that are in the cache
-/// then lie together, and those that are not are waited for together.
+/// then lie together, and those that are not are waited for together. With several parts, for as many threads, the
+/// columns are first dealt out to them, each kind in turn, and follow part by part.
 template <class T, class I>
 struct Arranged {
     std::vector<I> order;  // the columns, by their new numbers
@@ -57,11 +59,11 @@ struct Arranged {
 };
 
 template <class T, class I>
-Arranged<T, I> common_first(const I* start, std::size_t n_rows, const I* column, const T* x, std::size_t n_columns) {
+Arranged<T, I> common_first(const I* start, std::size_t n_rows, const I* column, const T* x, std::size_t n_columns,
+                            std::size_t n_parts) {
     constexpr std::size_t kinds = 33;  // by the binary digits of the number of rows, most first
-    using Ends = std::array<std::size_t, kinds + 1>;
-    const auto sum_up = [](Ends& ends) {
-        for (std::size_t k = 1; k <= kinds; ++k) ends[k] += ends[k - 1];
+    const auto sum_up = [](std::vector<std::size_t>& ends) {
+        for (std::size_t k = 1; k < ends.size(); ++k) ends[k] += ends[k - 1];
     };
     const auto n = std::size_t(start[n_rows]);
     std::vector<std::uint32_t> count(n_columns);
@@ -70,31 +72,38 @@ Arranged<T, I> common_first(const I* start, std::size_t n_rows, const I* column,
     Arranged<T, I> out{std::vector<I>(n_columns), std::vector<I>(n), std::vector<T>(n)};
     struct Place {
         I number;
-        std::uint8_t kind;
+        std::uint32_t heap;  // all heaps of one part come before those of the next
     };
     std::vector<Place> places(n_columns);
-    Ends next{};
+    std::vector<std::size_t> next(kinds * n_parts + 1), dealt(kinds);
     for (std::size_t k = 0; k < n_columns; ++k) {
-        places[k].kind = std::uint8_t(32 - std::bit_width(count[k]));
-        ++next[places[k].kind + 1u];
+        const auto kind = std::size_t(32 - std::bit_width(count[k]));
+        places[k].heap = std::uint32_t(dealt[kind]++ % n_parts * kinds + kind);
+        ++next[places[k].heap + 1u];
     }
     sum_up(next);
     for (std::size_t k = 0; k < n_columns; ++k) {
-        places[k].number = I(next[places[k].kind]++);
+        places[k].number = I(next[places[k].heap]++);
         out.order[std::size_t(places[k].number)] = I(k);
     }
-    for (std::size_t i = 0; i < n_rows; ++i) {
-        const auto from = std::size_t(start[i]), to = std::size_t(start[i + 1]);
-        next = {from};
-        for (std::size_t p = from; p < to; ++p) ++next[places[std::size_t(column[p])].kind + 1u];
-        sum_up(next);
-        for (std::size_t p = from; p < to; ++p) {
-            const Place& place = places[std::size_t(column[p])];
-            const std::size_t at = next[place.kind]++;
-            out.column[at] = place.number;
-            out.x[at] = x[p];
+    const std::size_t pieces = 4 * n_parts;
+    in_threads(std::int64_t(pieces), int(n_parts), [&](std::int64_t piece) {
+        std::vector<std::size_t> next(kinds * n_parts + 1);
+        const std::size_t first = n_rows * std::size_t(piece) / pieces, end = n_rows * std::size_t(piece + 1) / pieces;
+        for (std::size_t i = first; i < end; ++i) {
+            const auto from = std::size_t(start[i]), to = std::size_t(start[i + 1]);
+            std::fill(next.begin(), next.end(), 0);
+            next[0] = from;
+            for (std::size_t p = from; p < to; ++p) ++next[places[std::size_t(column[p])].heap + 1u];
+            sum_up(next);
+            for (std::size_t p = from; p < to; ++p) {
+                const Place& place = places[std::size_t(column[p])];
+                const std::size_t at = next[place.heap]++;
+                out.column[at] = place.number;
+                out.x[at] = x[p];
+            }
         }
-    }
+    });
     return out;
 }
 

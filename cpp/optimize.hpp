@@ -327,9 +327,9 @@ private:
         const auto parts = std::size_t(block_.rows.numbers() / block_.size() / kPart);
         const std::size_t n = std::min({crew.threads(), parts, kMostParts});
         if (n < 2 || moving_.loose() || (weights.s && block_.n_scores(weights) > 1)) return false;
-        if (!columns_ && visits < kDivided) return false;
-        if (!batch_) batch_ = batch_of(block_.rows);
-        if (*batch_ == 0 || !crew.gather(n)) return false;
+        if ((!columns_ && visits < kDivided) || batch_ == 0 || !crew.gather(n)) return false;
+        if (!batch_) batch_ = batch_of(block_.rows);  // while the threads come
+        if (batch_ == 0) return false;
         if (!columns_) {
             columns_ = std::make_unique<Columns<Block>>(block_, n, *batch_, weights.s, crew);
             moving_.borders = columns_->borders();

@@ -118,10 +118,13 @@ class Rows:
         """Return a sparse copy of dense rows."""
         return Rows(sp.csr_matrix(_core.without_zeros(self.matrix), shape=self.matrix.shape), self.bias)
 
-    def common_first(self) -> tuple[Rows, Array]:
-        """Return a copy of sparse rows with the columns that many rows have first, and the columns in that order."""
+    def common_first(self, parts: int = 1) -> tuple[Rows, Array]:
+        """Return a copy of sparse rows with the columns that many rows have first, and the columns in that order.
+
+        With several parts the columns are dealt out to these, and follow part by part.
+        """
         m = self.matrix
-        order, columns, values = _core.common_first(m.indptr, m.indices, m.data, m.shape[1])
+        order, columns, values = _core.common_first(m.indptr, m.indices, m.data, m.shape[1], parts)
         return Rows(sp.csr_matrix((values, columns, m.indptr), shape=m.shape), self.bias), order
 
     def times(self, right: Array) -> Rows:

@@ -23,6 +23,7 @@ _LATE = 60  # visits of each example that are left to passes otherwise, where th
 _SCATTERED = 1 << 16  # weights: more than the fastest caches hold
 _FILLED = 0.5  # of the numbers: a sparse copy of dense rows is then no larger, and read faster
 _PART = 4096  # features whose weights are turned around at once
+_PARTS = 8  # of the columns, at most, for a thread each
 _LANES = 4  # the kernel pads the classes of a multiclass problem to a multiple of this
 
 
@@ -32,10 +33,11 @@ class Layout:
     With a full covariance S = L L' the kernel's weights are z, with w = L z, whose prior is the identity around
     L^-1 m, and rows become rows @ L. Those of several classes lie as features x classes, the classes padded;
     arranged, their rows are copied where that pays: dense ones without their zeros, if those are most of them, and
-    sparse ones with the features first that many rows have, if weights are many, which then begin with those, too.
+    sparse ones with the features first that many rows have, if weights are many, which then begin with those, too,
+    or, for several threads, every thread's part of them.
     """
 
-    def __init__(self, problem: Problem, arranged: bool = False) -> None:
+    def __init__(self, problem: Problem, arranged: bool = False, threads: int = 1) -> None:
         self._classes = problem.weight_shape[0] if len(problem.weight_shape) == 2 else 0
         self._padded = -(-self._classes // _LANES) * _LANES
         self._rotation: Array | None = None
@@ -53,7 +55,7 @@ class Layout:
         if arranged and not sp.issparse(view.matrix) and view.filled() <= _FILLED:
             self._arranged = view = view.without_zeros()
         if arranged and sp.issparse(view.matrix) and self.n_weights >= _SCATTERED:
-            self._arranged, order = view.common_first()
+            self._arranged, order = view.common_first(min(threads, _PARTS))
             every = np.arange(problem.view.width)
             self._order = np.append(order, every[len(order) :])  # a constant feature stays where it is
             self._places = np.empty_like(every)
@@ -139,7 +141,7 @@ class State:
     ) -> None:
         self.problem = problem
         self.threads = threads
-        self.layout = layout = Layout(problem, arranged=True)
+        self.layout = layout = Layout(problem, True, threads)
         rows, variance = layout.rows(problem), problem.variance
         per_class = variance.mean(axis=0) if variance is not None and variance.ndim == 2 else variance
         #: mean over the examples of C x' S x: how far a step along one example can reach
