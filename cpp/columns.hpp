@@ -58,7 +58,7 @@ public:
     }
     void await(std::size_t sender, std::uint64_t turn) {
         for (std::uint32_t k = 1; head(sender, turn).load(std::memory_order_acquire) <= turn; ++k)
-            if (k % 4096 == 0) std::this_thread::yield();  // others may need the core
+            if (k % 512 == 0) std::this_thread::yield();  // others may need the core
     }
     /// Asks for what others have sent, and for the paper of the letter after the next: else who writes waits until the
     /// others have let go of every line of it.
@@ -164,9 +164,10 @@ void sample(const Rows& rows, std::size_t n, const F& f) {
     }
 }
 
-/// The root mean square of the cosines between some of the rows.
+/// The root mean square of the cosines between some of the rows, without the constant feature.
 template <class Rows>
-double coherence(const Rows& rows) {
+double coherence(Rows rows) {
+    rows.bias = 0;
     double squares = 0, pairs = 0;
     Index last = -1;
     sample(rows, kCompared, [&](Index i) {
