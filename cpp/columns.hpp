@@ -20,8 +20,10 @@
 // on its way, they add up the scores of the next batch. So scores lack the steps of the examples visited just before,
 // fewer than 2 B with batches of B: along one example the others reach as far as their rows are alike,
 //     x_j' x_i / (|x_j| |x_i|),  whose root mean square is the coherence of the rows,
-// and where that times 2 B is less than 1, as many visits are needed as one after the other. A constant feature, which
-// all rows have in common, is left out of that: every thread has its weights.
+// and where that times 2 B is about 1, as many visits are needed as one after the other. A constant feature, which all
+// rows have in common, is left out of that: every thread has its weights. Some rows tell the coherence, and where they
+// are not like the others, the dual may fall in a pass: so the first thread notes what it changes, and a pass can be
+// undone.
 
 namespace dualsvm {
 
@@ -90,11 +92,12 @@ struct Part {
 };
 
 /// Visits, as `sweep_loop` does, but with the columns of `rows` only; `own` is room for the weights of the constant
-/// feature, twice, and for its part of the scores.
+/// feature, twice, and for its part of the scores. Notes the dual variables there were, unless `before` is null.
 template <class Block, class Rows, class Moved>
 inline Tally sweep_part_loop(Block& block, typename Block::Scratch& scratch, const Rows& rows, double bias,
                              Letters& letters, const Part& part, const Visits& visits, std::size_t from,
-                             std::size_t to, const Moved& weights, double sigma, typename Moved::Number* own) {
+                             std::size_t to, const Moved& weights, double sigma, typename Moved::Number* own,
+                             double* before) {
     using Number = typename Moved::Number;
     const Index n = block.n_scores(weights), last = rows.d * n;
     const std::int32_t none = 0;
@@ -126,6 +129,7 @@ inline Tally sweep_part_loop(Block& block, typename Block::Scratch& scratch, con
         for (std::size_t k = 0; k < letters.senders(); ++k) letters.await(k, part.turn + b);
         batch(b, [&](std::size_t p, Index at) {
             const std::uint32_t i = visits.examples[p];
+            if (before) block.keep(i, before + Index(p) * block.n_kept());
             double* sums = block.scores(scratch);
             for (Index j = 0; j < n; ++j) sums[j] = double(letters.at<Number>(0, part.turn + b)[at + j]);
             for (std::size_t k = 1; k < letters.senders(); ++k)
@@ -150,8 +154,9 @@ inline Tally sweep_part_loop(Block& block, typename Block::Scratch& scratch, con
 template <class Block, class Rows, class Moved>
 DUALSVM_WIDE Tally sweep_part_wide(Block& block, typename Block::Scratch& scratch, const Rows& rows, double bias,
                                    Letters& letters, const Part& part, const Visits& visits, std::size_t from,
-                                   std::size_t to, const Moved& weights, double sigma, typename Moved::Number* own) {
-    return sweep_part_loop(block, scratch, rows, bias, letters, part, visits, from, to, weights, sigma, own);
+                                   std::size_t to, const Moved& weights, double sigma, typename Moved::Number* own,
+                                   double* before) {
+    return sweep_part_loop(block, scratch, rows, bias, letters, part, visits, from, to, weights, sigma, own, before);
 }
 
 /// Calls f with some of the rows that are not empty, here and there.
@@ -233,16 +238,24 @@ public:
         std::vector<Large<Number>> own(n_parts, Large<Number>(3 * n));
         auto own_scratch = scratches(block, n_parts);
         for (auto& finds : finds_) finds.resize(visits.n);
+        before_.resize(visits.n * std::size_t(block.n_kept()));
         Tally tally;
         crew.run(n_parts, [&](std::size_t t) {
             Visits noted = visits;
             if (t > 0) noted.finds = finds_[t - 1].data();
             const auto run = wide() ? sweep_part_wide<Block, Rows, Moved> : sweep_part_loop<Block, Rows, Moved>;
             const Tally found = run(t > 0 ? others_[t - 1] : block, own_scratch[t], parts_[t], block.rows.bias, letters,
-                                    {t, batch_, 0}, noted, from, to, weights, sigma, own[t].data());
+                                    {t, batch_, 0}, noted, from, to, weights, sigma, own[t].data(),
+                                    t > 0 ? nullptr : before_.data());
             if (t == 0) tally = found;
         });
         return tally;
+    }
+
+    /// Gives the block the dual variables back that it had before these visits, the last.
+    void undo(Block& block, const Visits& visits) const {
+        for (std::size_t p = 0; p < visits.n; ++p)
+            block.recall(visits.examples[p], before_.data() + Index(p) * block.n_kept());
     }
 
 private:
@@ -279,6 +292,7 @@ private:
     std::vector<Rows> parts_;
     std::vector<Block> others_;
     std::vector<std::vector<Find>> finds_;
+    Large<double> before_;
 };
 
 }  // namespace dualsvm

@@ -39,6 +39,7 @@ struct Meeting {
 };
 
 constexpr std::int64_t kFew = 16;  // visits per example
+constexpr double kFall = 1e-6;     // of the dual, or of its linear part
 
 /// What every step moves, whichever rows it comes from: v, w, and the part of the dual that is linear in alpha.
 /// States over different rows of one problem share it.
@@ -58,7 +59,7 @@ struct Moving {
     double linear = 0;
     std::int64_t moves = 0;  // visits since v was last built from alpha,
     double least = 0;        // and the dual then, which has risen since
-    double risen = 0;        // the dual after the last pass: the next must not end below it
+    double risen = 0;        // the dual after the last pass
     bool judged = false;     // whether `loss` is that of the weights offered
     double loss = 0;
     double known = kInfinity;      // the relative gap when everybody was looked at last
@@ -70,7 +71,10 @@ struct Moving {
 
     Moving(const Shape& shape, std::size_t n, bool single_precision, std::uint64_t seed)
         : prior(shape, n), drawn(prior), single_precision(single_precision), random(seed), v(n) {
-        if (prior.apart()) w.resize(n);
+        if (prior.apart()) {
+            w.resize(n);
+            risen = dual();
+        }
         prior.place(v, w);
         restart();
     }
@@ -87,6 +91,10 @@ struct Moving {
             sums[t] = prior.conjugate(v, sigma, from, to);
         });
         return std::accumulate(sums.begin(), sums.end(), linear);
+    }
+    /// Whether the dual has fallen to this in a pass, by more than rounding explains.
+    bool fallen(double now) const {
+        return !(now >= risen - kFall * std::max(std::abs(risen), std::abs(linear))) || !std::isfinite(now);
     }
     double distance() const { return light ? 0.5 * light->offered() : prior.distance(offer); }
 

@@ -101,6 +101,9 @@ struct Multiclass {
     static double* scores(Scratch& t) { return t.g.data(); }
     Index n_scores(const Weights&) const { return stride; }
     static Index n_scores(const LightWeights& w) { return w.stride; }
+    Index n_kept() const { return stride; }
+    void keep(Index i, double* to) const { std::copy_n(&alpha[i * stride], stride, to); }
+    void recall(Index i, const double* from) { std::copy_n(from, stride, &alpha[i * stride]); }
     template <class Some>
     void part(const Some& rows, Index r, const double* w, double* score) const {
         auto room = rows.room();

@@ -18,8 +18,6 @@ constexpr double kLittle = 0.2;  // times the mean part of the gap in the last p
 constexpr double kFiner = 0.3, kClose = 4, kNear = 0.9, kSeldom = 0.1, kPulled = 1, kOften = 3, kMost = 0.5,
                  kCrowd = 0.25;
 
-constexpr double kFall = 1e-6;  // of the objective: who falls further does so in earnest, not by rounding
-
 constexpr std::size_t kRunLength = 32;  // examples of one of several states that are visited one after the other
 
 /// Some of those who are due in one of several states.
@@ -63,13 +61,16 @@ static Pass pass(const std::vector<State*>& states, Meeting* meeting, double goa
     if (moving.light) moving.rough += visited;
     moving.linear += tally.linear;
     visited > 0 ? moving.blend(crew) : moving.restart();
-    const double lower = moving.dual(crew);
+    double lower = moving.dual(crew);
     const double scale = moving.loose() && moving.scale > 0 ? moving.scale : std::abs(lower + tally.gap);
     const double unit = std::max(scale, std::numeric_limits<double>::min());
-    if (alone && !(lower >= moving.risen - kFall * unit)) states[0]->unite();
-    moving.risen = lower;
     if (visited > 0) moving.little = moving.pulled() ? -1.0 : kLittle * tally.gap / double(visited);
     for (State* state : states) awake += state->note();
+    if (alone && !moving.loose() && moving.fallen(lower) && states[0]->unite(crew)) {
+        lower = moving.dual();
+        awake = n;
+    }
+    moving.risen = lower;
 
     double gap = tally.gap / unit;
     reached = moving.pulled() && gap <= goal;

@@ -67,9 +67,21 @@ public:
             if (moving_.light) return sweep(from, to, moving_.light->now(), crew);
         return sweep(from, to, moving_.moving(), crew);
     }
-    void unite() override {
-        batch_ = 0;
-        alone();
+    bool unite(Crew& crew) override {
+        if constexpr (Divisible<Block>)
+            if (columns_) {
+                columns_->undo(block_, share(due_, 0, 1));
+                batch_ = 0;
+                alone();
+                exactly(crew);
+                Large<double> u(moving_.v.size());
+                const double linear = gather(nullptr, u.data(), crew);
+                moving_.rebuild(std::move(u), linear);
+                moving_.restart();
+                explore();
+                return true;
+            }
+        return false;
     }
     std::int64_t note() override { return note(due_); }
     Screening screen(Crew& crew) override {

@@ -50,6 +50,9 @@ struct Single {
     }
     static double* scores(Scratch& t) { return &t.g; }
     static Index n_scores(const Weights&) { return 1; }
+    static Index n_kept() { return 1; }
+    void keep(Index i, double* to) const { *to = at[i].alpha; }
+    void recall(Index i, const double* from) { at[i].alpha = *from; }
     template <class Some>
     static void part(const Some& rows, Index r, const double* w, double* score) {
         *score = rows.dot(r, w);

@@ -69,8 +69,9 @@ public:
     /// Goes over to light weights, where passes do well with them, or back from them. A state that is alone may keep
     /// them between two calls of `optimize`; other verbs first go back.
     virtual void lighten(Crew& crew) = 0;
-    /// Has one thread make all visits from now on, where several have not done well.
-    virtual void unite() = 0;
+    /// Undoes the last pass, if several threads have made it, and has one thread make all visits from now on; returns
+    /// whether they had.
+    virtual bool unite(Crew& crew) = 0;
     virtual std::size_t sleeping() const = 0;
     virtual std::size_t dozing() const = 0;  // of those who were visited last
     virtual std::size_t size() const = 0;    // examples that cost something

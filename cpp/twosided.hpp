@@ -50,6 +50,9 @@ struct TwoSided {
     }
     static double* scores(Scratch& t) { return &t.r; }
     static Index n_scores(const Weights&) { return 1; }
+    static Index n_kept() { return 1; }
+    void keep(Index i, double* to) const { *to = at[i].b; }
+    void recall(Index i, const double* from) { at[i].b = *from; }
     template <class Some>
     static void part(const Some& rows, Index r, const double* w, double* score) {
         *score = rows.dot(r, w);
