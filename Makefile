@@ -44,7 +44,7 @@ sanitize: .venv/tools
 	$(BIN)/cmake --install build/sanitize --prefix build/sanitize/site
 	PYTHONPATH=build/sanitize/site LD_PRELOAD=$(SANITIZERS) ASAN_OPTIONS=detect_leaks=0 \
 	    $(BIN)/python -m pytest -p no:cacheprovider $(SANITIZED)
-SANITIZED ?= tests/test_kernel.py tests/test_light.py tests/test_newton.py tests/test_newton_looks.py tests/test_properties.py tests/test_input.py tests/test_precision.py
+SANITIZED ?= tests/test_kernel.py tests/test_light.py tests/test_columns.py tests/test_newton.py tests/test_newton_looks.py tests/test_properties.py tests/test_input.py tests/test_precision.py
 
 .venv/python:
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(v < (3, 11) and \

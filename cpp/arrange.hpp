@@ -89,7 +89,8 @@ Arranged<T, I> common_first(const I* start, std::size_t n_rows, const I* column,
     const std::size_t pieces = 4 * n_parts;
     in_threads(std::int64_t(pieces), int(n_parts), [&](std::int64_t piece) {
         std::vector<std::size_t> next(kinds * n_parts + 1);
-        const std::size_t first = n_rows * std::size_t(piece) / pieces, end = n_rows * std::size_t(piece + 1) / pieces;
+        const std::size_t first = n_rows * std::size_t(piece) / pieces,
+                          end = n_rows * std::size_t(piece + 1) / pieces;
         for (std::size_t i = first; i < end; ++i) {
             const auto from = std::size_t(start[i]), to = std::size_t(start[i + 1]);
             std::fill(next.begin(), next.end(), 0);

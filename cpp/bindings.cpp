@@ -144,18 +144,17 @@ void bind_check_csr(nb::module_& m) {
 
 template <class T, class I>
 void bind_common_first(nb::module_& m) {
-    m.def("common_first",
-          [](const Array<I>& start, const Array<I>& column, const Array<T>& x, std::size_t n_columns,
-             std::size_t n_parts) {
-              expect(start.size() > 0 && x.size() == column.size() && n_parts > 0, "lengths differ, or no part");
-              Arranged<T, I> rows;
-              {
-                  nb::gil_scoped_release release;
-                  rows = common_first(start.data(), start.size() - 1, column.data(), x.data(), n_columns, n_parts);
-              }
-              return std::tuple(array_of(std::move(rows.order)), array_of(std::move(rows.column)),
-                                array_of(std::move(rows.x)));
-          });
+    m.def("common_first", [](const Array<I>& start, const Array<I>& column, const Array<T>& x, std::size_t n_columns,
+                             std::size_t n_parts) {
+        expect(start.size() > 0 && x.size() == column.size() && n_parts > 0, "lengths differ, or no part");
+        Arranged<T, I> rows;
+        {
+            nb::gil_scoped_release release;
+            rows = common_first(start.data(), start.size() - 1, column.data(), x.data(), n_columns, n_parts);
+        }
+        return std::tuple(array_of(std::move(rows.order)), array_of(std::move(rows.column)),
+                          array_of(std::move(rows.x)));
+    });
 }
 
 template <class T, class I>

@@ -5,13 +5,12 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <new>
-#include <thread>
 #include <type_traits>
 #include <vector>
 
 #include "crew.hpp"
 #include "large.hpp"
+#include "letters.hpp"
 #include "loops.hpp"
 
 // Passes in several threads, each of which has some of the columns of sparse rows and the weights of these. For a
@@ -20,19 +19,19 @@
 // on its way, they add up the scores of the next batch. So scores lack the steps of the examples visited just before,
 // fewer than 2 B with batches of B: along one example the others reach as far as their rows are alike,
 //     x_j' x_i / (|x_j| |x_i|),  whose root mean square is the coherence of the rows,
-// and where that times 2 B is about 1, as many visits are needed as one after the other. A constant feature, which all
-// rows have in common, is left out of that: every thread has its weights. Some rows tell the coherence, and where they
-// are not like the others, the dual may fall in a pass: so the first thread notes what it changes, and a pass can be
-// undone.
+// and where that times 2 B is about 1, as many visits are needed as one after the other. A constant feature, which
+// all rows have in common, is left out of that: every thread has its weights. Some rows tell the coherence, and where
+// they are not like the others, the dual may fall in a pass: so the first thread notes what it changes, and a pass
+// can be undone.
 
 namespace dualsvm {
 
-constexpr std::size_t kBatch = 15;       // examples at most of which a letter tells: of two classes, in two lines
-constexpr double kAlike = 1.5;           // coherence times 2 B, at most
-constexpr std::size_t kCompared = 64;    // rows that tell the coherence, and where to divide the columns
-constexpr std::size_t kDivided = 1024;   // examples that are worth a division
-constexpr std::size_t kMostParts = 8;    // of the columns
-constexpr Index kPart = 12;              // numbers of a row, at least, for each
+constexpr std::size_t kBatch = 15;      // examples at most of which a letter tells: of two classes, in two lines
+constexpr double kAlike = 1.5;          // coherence times 2 B, at most
+constexpr std::size_t kCompared = 64;   // rows that tell the coherence, and where to divide the columns
+constexpr std::size_t kDivided = 1024;  // examples that are worth a division
+constexpr std::size_t kMostParts = 8;   // of the columns
+constexpr Index kPart = 12;             // numbers of a row, at least, for each
 
 /// Blocks of sparse rows whose scores can be added up from parts of the rows.
 template <class Block>
@@ -40,49 +39,6 @@ concept Divisible = requires(Block block, const Weights& w, typename Block::Scra
     block.rows.stop;
     block.n_scores(w);
     block.solve(Index(0), nullptr, 1.0, scratch);
-};
-
-/// What threads tell one another: from each of them the last few letters, which begin with their turn.
-class Letters {
-public:
-    Letters(std::size_t senders, std::size_t bytes)
-        : senders_(senders), size_((kHead + bytes + kLine - 1) / kLine * kLine), memory_(senders * kKept * size_) {
-        for (std::size_t k = 0; k < senders * kKept; ++k) new (&memory_[k * size_]) Turn(0);
-    }
-
-    std::size_t senders() const { return senders_; }
-    template <class Number>
-    Number* at(std::size_t sender, std::uint64_t turn) {
-        return reinterpret_cast<Number*>(letter(sender, turn) + kHead);
-    }
-    void send(std::size_t sender, std::uint64_t turn) {
-        head(sender, turn).store(turn + 1, std::memory_order_release);
-    }
-    void await(std::size_t sender, std::uint64_t turn) {
-        for (std::uint32_t k = 1; head(sender, turn).load(std::memory_order_acquire) <= turn; ++k)
-            if (k % 512 == 0) std::this_thread::yield();  // others may need the core
-    }
-    /// Asks for what others have sent, and for the paper of the letter after the next: else who writes waits until the
-    /// others have let go of every line of it.
-    DUALSVM_AHEAD void ahead(std::size_t own, std::uint64_t turn) {
-        for (std::size_t k = 0; k < senders_; ++k)
-            for (std::size_t b = 0; k != own && b < size_; b += kLine) __builtin_prefetch(letter(k, turn) + b);
-        for (std::size_t b = 0; b < size_; b += kLine) __builtin_prefetch(letter(own, turn + 2) + b, 1);
-    }
-
-private:
-    using Turn = std::atomic<std::uint64_t>;
-    // Who sends one has read those of two turns before, and so has nobody left to read those of four turns before. As
-    // many again are kept, so that paper can be asked for early.
-    static constexpr std::size_t kKept = 8, kHead = sizeof(Turn), kLine = 64;
-
-    std::byte* letter(std::size_t sender, std::uint64_t turn) {
-        return memory_.data() + (sender * kKept + turn % kKept) * size_;
-    }
-    Turn& head(std::size_t sender, std::uint64_t turn) { return *reinterpret_cast<Turn*>(letter(sender, turn)); }
-
-    std::size_t senders_, size_;
-    Large<std::byte> memory_;
 };
 
 /// Which part of the columns a thread has, how many examples are a batch, and the turn of the first of them.
@@ -211,7 +167,8 @@ public:
             for (Index i; (i = next.fetch_add(kClaim)) < block.size();)
                 for (const Index end = std::min(i + kClaim, block.size()); i < end; ++i) {
                     block.measure(i, s);
-                    for (std::size_t k = 0; k < cuts_.size(); ++k) cuts_[k][std::size_t(i)] = cut(rows, i, borders[k]);
+                    for (std::size_t k = 0; k < cuts_.size(); ++k)
+                        cuts_[k][std::size_t(i)] = cut(rows, i, borders[k]);
                 }
         });
         for (std::size_t t = 0; t < n_parts; ++t) {
@@ -244,9 +201,9 @@ public:
             Visits noted = visits;
             if (t > 0) noted.finds = finds_[t - 1].data();
             const auto run = wide() ? sweep_part_wide<Block, Rows, Moved> : sweep_part_loop<Block, Rows, Moved>;
-            const Tally found = run(t > 0 ? others_[t - 1] : block, own_scratch[t], parts_[t], block.rows.bias, letters,
-                                    {t, batch_, 0}, noted, from, to, weights, sigma, own[t].data(),
-                                    t > 0 ? nullptr : before_.data());
+            const Tally found =
+                run(t > 0 ? others_[t - 1] : block, own_scratch[t], parts_[t], block.rows.bias, letters,
+                    {t, batch_, 0}, noted, from, to, weights, sigma, own[t].data(), t > 0 ? nullptr : before_.data());
             if (t == 0) tally = found;
         });
         return tally;

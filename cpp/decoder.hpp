@@ -43,7 +43,8 @@ std::unique_ptr<Decoder> with_rows(const nb::object& rows, const Make& make) {
         const auto width = nb::cast<Index>(parts[3]);
         const auto found = check_csr(start.data(), start.size(), column.data(), column.size(), width);
         expect(found == CsrCheck::canonical && x.size() == column.size(), "rows that are no sparse matrix");
-        return make(Csr<T, std::int32_t>{x.data(), column.data(), start.data(), start.data() + 1, Index(start.size()) - 1, width, 0.0});
+        return make(Csr<T, std::int32_t>{x.data(), column.data(), start.data(), start.data() + 1,
+                                         Index(start.size()) - 1, width, 0.0});
     };
     return values.dtype() == nb::dtype<float>() ? typed(float()) : typed(double());
 }

@@ -64,7 +64,9 @@ public:
     void blend(double part, const std::vector<std::size_t>& borders, Crew& crew) {
         const std::size_t shares = borders.size() + 1;
         const auto first = [&](std::size_t t) {
-            return t == 0 ? 0 : t == shares ? now_.size() : borders[t - 1] / std::size_t(line_) * std::size_t(stride_);
+            return t == 0        ? 0
+                   : t == shares ? now_.size()
+                                 : borders[t - 1] / std::size_t(line_) * std::size_t(stride_);
         };
         std::vector<double> square(shares), offered(shares);
         crew.run(shares, [&](std::size_t t) {

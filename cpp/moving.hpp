@@ -51,10 +51,10 @@ struct Moving {
     bool leaning = false;   // drawn tells of other shares of the examples
     bool single_precision;  // the weights offered are to be floats
     Random random;
-    Large<double> v, w;        // w is empty where it is v
-    Large<double> offer;       // the weights offered to the caller
-    std::int64_t blended = 0;  // passes blended into them
-    bool foreign = false;      // they came from outside
+    Large<double> v, w;                // w is empty where it is v
+    Large<double> offer;               // the weights offered to the caller
+    std::int64_t blended = 0;          // passes blended into them
+    bool foreign = false;              // they came from outside
     std::vector<std::size_t> borders;  // between those that are moved by one thread each
     double linear = 0;
     std::int64_t moves = 0;  // visits since v was last built from alpha,

@@ -288,9 +288,7 @@ struct Csr {
     }
 
     Room room() const { return {}; }
-    Row entries(Index i, Room&) const {
-        return {x + start[i], column + start[i], Index(stop[i]) - Index(start[i])};
-    }
+    Row entries(Index i, Room&) const { return {x + start[i], column + start[i], Index(stop[i]) - Index(start[i])}; }
 
     template <class F>
     void merge(Index i, Index j, F&& f) const {

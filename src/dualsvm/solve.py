@@ -59,9 +59,9 @@ def solve(
     random_state : int, RandomState, Generator or None, default None
         Seed of the order in which examples are visited. The same seed and `n_jobs` give the same result.
     n_jobs : int, default None
-        Number of threads for certificates, for looks at all examples between passes, and for the Hessians of
-        Newton's method; None is 1 and -1 all cores.
-        Passes run in one thread: shares of the examples in several threads lost more by their detours than they won.
+        Number of threads for certificates, for looks at all examples between passes, for the Hessians of Newton's
+        method, and for the passes themselves where rows are sparse, have some 25 numbers or more, and are not much
+        alike, as texts are: every thread then has some of the features. None is 1 and -1 all cores.
     verbose : int, default 0
         1 shows a live line with a bar on log10 of the gap; 2 prints a line with both bounds for every pass.
     callback : callable, default None
