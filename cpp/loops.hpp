@@ -24,12 +24,15 @@ struct Visits {
 /// What a thread notes of the example that it looks at, away from what other threads write: a line of the cache that
 /// two cores write goes to and fro.
 template <class Block>
-struct alignas(128) Private : Block::Scratch {};
+struct alignas(128) Private : Block::Scratch {
+    explicit Private(const Block& block) : Block::Scratch(block.scratch()) {}
+};
 
 template <class Block>
 std::vector<Private<Block>> scratches(const Block& block, std::size_t threads) {
     std::vector<Private<Block>> many;
-    for (std::size_t t = 0; t < threads; ++t) many.push_back({block.scratch()});
+    many.reserve(threads);
+    while (many.size() < threads) many.emplace_back(block);
     return many;
 }
 
