@@ -26,8 +26,8 @@
 
 namespace dualsvm {
 
-constexpr std::size_t kBatch = 15;      // examples at most of which a letter tells: of two classes, in two lines
-constexpr double kAlike = 1.5;          // coherence times 2 B, at most
+constexpr std::size_t kBatch = 7;       // examples at most of which a letter tells: of two classes, in one line
+constexpr double kAlike = 0.8;          // coherence times 2 B, at most
 constexpr std::size_t kCompared = 64;   // rows that tell the coherence, and where to divide the columns
 constexpr std::size_t kDivided = 1024;  // examples that are worth a division
 constexpr std::size_t kMostParts = 8;   // of the columns

@@ -74,7 +74,7 @@ class SVMClassifier(ClassifierMixin, LinearSVM):
         Seed of the order in which examples are visited.
     n_jobs : int, default None
         Number of threads; None is 1 and -1 all cores. With ``multi_class="ovr"`` classes are solved side by side;
-        else threads serve the certificates, and all of the work where rows are sparse and not much alike, as texts are.
+        else threads serve the certificates, and passes, too, where rows are sparse and not much alike, as texts are.
     verbose : int, default 0
         1 shows a live line with a bar on log10 of the gap; 2 prints a line for every pass.
 
