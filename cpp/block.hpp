@@ -58,6 +58,9 @@ inline Look losses(double worst, double cost, double mass, double alpha_g, bool 
 /// or more, and as the others will follow, fewer visits lead as far. Who comes from a bound steps to the maximum.
 constexpr double kPast = 1.3;
 
+/// Curvatures below this count as this: a step along a row of zeros is to a bound.
+constexpr double kTiny = 1e-300;
+
 /// What a block makes of the dual variables with which it answers: its loss, with the kinks rounded off, and its part
 /// of the gap, without.
 struct Answer {

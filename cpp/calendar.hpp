@@ -35,6 +35,23 @@ public:
         if (find == Find::little) later_.push_back(example);
     }
 
+    /// The same for many, without branches, which nobody could foretell.
+    void enter(const std::vector<std::uint32_t>& examples, const Find* finds) {
+        std::size_t next = next_.size(), later = later_.size();
+        next_.resize(next + examples.size() + 1);
+        later_.resize(later + examples.size() + 1);
+        for (std::size_t p = 0; p < examples.size(); ++p) {
+            const std::uint32_t example = examples[p];
+            const Find find = finds[p];
+            asleep_[example] = find == Find::rest;
+            next_[next] = later_[later] = example;
+            next += (find == Find::gain) | (find == Find::doze);
+            later += find == Find::little;
+        }
+        next_.resize(next);
+        later_.resize(later);
+    }
+
     bool sleeps(std::uint32_t example) const { return asleep_[example]; }
 
     /// How many sleep.

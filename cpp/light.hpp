@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 #include "crew.hpp"
@@ -10,42 +11,50 @@
 
 namespace dualsvm {
 
-/// Weights of several classes as floats, the classes of a feature in a line of `stride` numbers, and whether what is
-/// made of them is to be added up in double precision.
+/// Weights of several classes as floats: of every feature `stride` numbers at `at`, and `rest` more at `beside`, and
+/// whether what is made of them is to be added up in double precision.
 struct LightWeights {
     using Number = float;
     static constexpr const double* s = nullptr;
 
-    float* at;
-    Index stride;
+    float *at, *beside;
+    Index stride, rest;
     bool exactly;
 
     const LightWeights& seen() const { return *this; }
     LightWeights copied(Index from, Index n, float* room, bool wanted) const {
         if (!wanted) return *this;
-        std::copy_n(at + from, n, room);
-        return {room, stride, exactly};
+        std::copy_n(at + from / n * stride, stride, room);
+        std::copy_n(beside + from / n * rest, rest, room + stride);
+        return {room, room + stride, stride, rest, exactly};
     }
-    void take(Index from, Index n, const float* room) const { std::copy_n(room, n, at + from); }
+    void take(Index from, Index n, const float* room) const {
+        std::copy_n(room, stride, at + from / n * stride);
+        std::copy_n(room + stride, rest, beside + from / n * rest);
+    }
 };
 
 /// v and the weights offered as floats, for passes far from the optimum: what visits wait for is then half as large,
-/// and a vector holds twice as much of it.
+/// and a vector holds twice as much of it. Classes fill whole lines of the cache; where few are left of a feature,
+/// they lie apart, with those of its neighbours: twenty classes then take little more than one line, and else two.
 class Light {
 public:
-    static constexpr Index kBroad = 8;  // floats in a vector
+    static constexpr Index kBroad = 8;             // floats in a vector,
+    static constexpr Index kWhole = 16, kFew = 8;  // in a line of the cache, and so few that they lie apart
 
     /// Those of features x classes, in lines of `line` numbers.
     Light(const Large<double>& v, const Large<double>& offer, Index line)
         : line_(line),
-          stride_((line + kBroad - 1) / kBroad * kBroad),
+          rest_(line > kWhole && line % kWhole <= kFew ? line % kWhole : 0),
+          stride_((line - rest_ + kBroad - 1) / kBroad * kBroad),
           width_(Index(v.size()) / line),
-          now_(std::size_t(width_ * stride_)),
+          now_(std::size_t(width_ * (stride_ + rest_))),
           offer_(now_.size()) {
         const auto fill = [this](const Large<double>& from, Large<float>& to) {
-            for (Index k = 0; k < width_; ++k)
-                for (Index j = 0; j < line_; ++j)
-                    to[std::size_t(k * stride_ + j)] = float(from[std::size_t(k * line_ + j)]);
+            each([&](Index k, Index first, Index n, std::size_t place) {
+                for (Index j = 0; j < n; ++j)
+                    to[place + std::size_t(j)] = float(from[std::size_t(k * line_ + first + j)]);
+            });
         };
         fill(v, now_);
         fill(offer, offer_);
@@ -53,8 +62,8 @@ public:
         offered_ = squares(offer_);
     }
 
-    LightWeights now() { return {now_.data(), stride_, false}; }
-    LightWeights offer() { return {offer_.data(), stride_, true}; }
+    LightWeights now() { return tell(now_, false); }
+    LightWeights offer() { return tell(offer_, true); }
 
     /// Squares of v, when it was blended last, and of the weights offered.
     double square() const { return square_; }
@@ -62,34 +71,24 @@ public:
 
     /// offer += part (v - offer), each thread the weights that it moves.
     void blend(double part, const std::vector<std::size_t>& borders, Crew& crew) {
-        const std::size_t shares = borders.size() + 1;
-        const auto first = [&](std::size_t t) {
-            return t == 0        ? 0
-                   : t == shares ? now_.size()
-                                 : borders[t - 1] / std::size_t(line_) * std::size_t(stride_);
-        };
-        std::vector<double> square(shares), offered(shares);
-        crew.run(shares, [&](std::size_t t) {
-            const float *now = now_.data(), by = float(part);
+        std::vector<double> square(borders.size() + 1), offered(square.size());
+        in_shares(borders, crew, [&, by = float(part)](std::size_t t, Index from, Index to) {
+            const float* now = now_.data();
             float* offer = offer_.data();
             double a = 0, b = 0;
 #pragma omp simd reduction(+ : a, b)
-            for (std::size_t k = first(t); k < first(t + 1); ++k) {
+            for (Index k = from; k < to; ++k) {
                 const float there = offer[k] + by * (now[k] - offer[k]);
                 offer[k] = there;
                 a += double(now[k]) * now[k];
                 b += double(there) * there;
             }
-            square[t] = a;
-            offered[t] = b;
+            square[t] += a;
+            offered[t] += b;
         });
-        square_ = offered_ = 0;
-        for (std::size_t t = 0; t < shares; ++t) {
-            square_ += square[t];
-            offered_ += offered[t];
-        }
+        square_ = std::accumulate(square.begin(), square.end(), 0.0);
+        offered_ = std::accumulate(offered.begin(), offered.end(), 0.0);
     }
-
     /// offer = v
     void restart() {
         offer_ = now_;
@@ -98,10 +97,35 @@ public:
 
     /// What is offered, in double precision.
     void give(double* offer) const {
-        for (Index k = 0; k < width_; ++k) std::copy_n(&offer_[std::size_t(k * stride_)], line_, offer + k * line_);
+        each([&](Index k, Index first, Index n, std::size_t place) {
+            std::copy_n(offer_.data() + place, n, offer + k * line_ + first);
+        });
     }
 
 private:
+    LightWeights tell(Large<float>& weights, bool exactly) const {
+        return {weights.data(), weights.data() + width_ * stride_, stride_, rest_, exactly};
+    }
+    /// f(k, first, n, place): where n classes of feature k lie, from the first on.
+    template <class F>
+    void each(const F& f) const {
+        for (Index k = 0; k < width_; ++k) f(k, 0, line_ - rest_, std::size_t(k * stride_));
+        for (Index k = 0; k < width_ && rest_ > 0; ++k)
+            f(k, stride_, rest_, std::size_t(width_ * stride_ + k * rest_));
+    }
+    /// f(t, from, to) for what lies together of the weights that thread t moves.
+    template <class F>
+    void in_shares(const std::vector<std::size_t>& borders, Crew& crew, const F& f) const {
+        const std::size_t shares = borders.size() + 1;
+        const auto first = [&](std::size_t t) {
+            return t == 0 ? 0 : t == shares ? width_ : Index(borders[t - 1]) / line_;
+        };
+        crew.run(shares, [&](std::size_t t) {
+            f(t, first(t) * stride_, first(t + 1) * stride_);
+            f(t, width_ * stride_ + first(t) * rest_, width_ * stride_ + first(t + 1) * rest_);
+        });
+    }
+
     static double squares(const Large<float>& weights) {
         double sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -109,7 +133,7 @@ private:
         return sum;
     }
 
-    Index line_, stride_, width_;
+    Index line_, rest_, stride_, width_;
     Large<float> now_, offer_;
     double square_ = 0, offered_ = 0;
 };

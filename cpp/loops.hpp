@@ -100,6 +100,41 @@ DUALSVM_WIDE Tally sweep_wide(Block& block, typename Block::Scratch& scratch, co
     return sweep_loop(block, scratch, visits, from, to, weights, sigma);
 }
 
+/// Blocks of one score and one step, whose rows may be so short that visits mostly wait for one another.
+template <class Block>
+concept Brief = requires(Block block, typename Block::Scratch scratch) {
+    block.rows.brief();
+    block.judge(Index(0), scratch);
+    scratch.moved;
+};
+
+/// Visits as `sweep_loop` does, but adds up the score of the next example before the step of this one, and puts it
+/// right after that:  w.x_j += a x_i' S x_j.
+template <class Block>
+inline Tally sweep_early_loop(Block& block, typename Block::Scratch& scratch, const Visits& visits, std::size_t from,
+                              std::size_t to, const Weights& weights, double sigma) {
+    Tally tally;
+    double score = from < to ? block.rows.dot(visits.examples[from], weights.w) : 0.0;
+    for (std::size_t p = from; p < to; ++p) {
+        look_ahead(block, visits, p);
+        const std::uint32_t i = visits.examples[p], j = visits.examples[std::min(p + 1, to - 1)];
+        *block.scores(scratch) = score;
+        scratch.moved = 0;
+        score = block.rows.dot(j, weights.w);
+        const double inner = block.rows.inner(i, j, weights.s);
+        conclude(block, scratch, visits, p, block.judge(i, scratch), tally,
+                 [&] { return block.step(i, weights, sigma, scratch); });
+        score += sigma * scratch.moved * inner;
+    }
+    return tally;
+}
+
+template <class Block>
+DUALSVM_WIDE Tally sweep_early_wide(Block& block, typename Block::Scratch& scratch, const Visits& visits,
+                                    std::size_t from, std::size_t to, const Weights& weights, double sigma) {
+    return sweep_early_loop(block, scratch, visits, from, to, weights, sigma);
+}
+
 /// Visits rows that have just been read, for all that is to be known of each while it is at hand.
 template <class Block>
 inline Tally meet_loop(Block& block, typename Block::Scratch& scratch, const Visits& visits, std::size_t from,

@@ -100,19 +100,19 @@ struct Multiclass {
     }
     static double* scores(Scratch& t) { return t.g.data(); }
     Index n_scores(const Weights&) const { return stride; }
-    static Index n_scores(const LightWeights& w) { return w.stride; }
+    static Index n_scores(const LightWeights& w) { return w.stride + w.rest; }
     Index n_kept() const { return stride; }
     void keep(Index i, double* to) const { std::copy_n(&alpha[i * stride], stride, to); }
     void recall(Index i, const double* from) { std::copy_n(from, stride, &alpha[i * stride]); }
     template <class Some>
     void part(const Some& rows, Index r, const double* w, double* score) const {
         auto room = rows.room();
-        run(rows, rows.entries(r, room), w, stride, score, same);
+        run(rows, rows.entries(r, room), Table<const double>{w, stride}, score, same);
     }
     template <class Some>
     void part(const Some& rows, Index r, const LightWeights& w, float* score) const {
         auto room = rows.room();
-        run(rows, rows.entries(r, room), static_cast<const float*>(w.at), w.stride, score, same);
+        run(rows, rows.entries(r, room), table(w), score, same);
     }
 
     /// What the scores in g say; leaves the gradients there.
@@ -240,13 +240,24 @@ struct Multiclass {
 private:
     static constexpr auto same = [](double value) { return value; };
 
+    /// Numbers of all features and classes, where `LightWeights` has them.
+    template <class T>
+    struct Table {
+        T* at;
+        Index stride;
+        T* beside = nullptr;
+        Index rest = 0;
+    };
+    static Table<const float> table(const LightWeights& w) { return {w.at, w.stride, w.beside, w.rest}; }
+
     /// The scores of all classes, left in g.
-    void score(const double* w, Scratch& t) const { run(rows, t.row, w, stride, scores(t), same); }
+    void score(const double* w, Scratch& t) const {
+        run(rows, t.row, Table<const double>{w, stride}, scores(t), same);
+    }
     void score(const LightWeights& w, Scratch& t) const {
-        const float* table = w.at;
-        if (w.exactly) return run(rows, t.row, table, w.stride, scores(t), same);
-        run(rows, t.row, table, w.stride, t.light.data(), same);
-        for (Index j = 0; j < w.stride; ++j) t.g[std::size_t(j)] = double(t.light[std::size_t(j)]);
+        if (w.exactly) return run(rows, t.row, table(w), scores(t), same);
+        run(rows, t.row, table(w), t.light.data(), same);
+        for (Index j = 0; j < n_scores(w); ++j) t.g[std::size_t(j)] = double(t.light[std::size_t(j)]);
     }
 
     /// Turns dual variables into what the classes get of the row: class j loses its own, times its loss where the
@@ -266,14 +277,14 @@ private:
     /// f(k, x_k) for every feature of a row, the constant one included.
     template <class Some, class F>
     static void each(const Some& rows, const typename Some::Row& row, F&& f) {
-        for (Index p = 0; p < row.n; ++p) f(Index(row.column[p]), double(row.x[p]));
+        const auto [x, column, n] = row;  // which no store in f can be taken to change
+        for (Index p = 0; p < n; ++p) f(Index(column[p]), double(x[p]));
         if (rows.bias != 0) f(rows.d, rows.bias);
     }
 
     /// f(j, N) for N vectors of classes at a time, from class j on: so few that all of them stay in registers.
     template <class F>
-    static void in_lanes(Index stride, Index lane, F&& f) {
-        Index j = 0;
+    static void in_lanes(Index stride, Index lane, F&& f, Index j = 0) {
         for (; j + 6 * lane <= stride; j += 6 * lane) f(j, std::integral_constant<int, 6>());
         switch ((stride - j) / lane) {
             case 5:
@@ -289,63 +300,79 @@ private:
         }
     }
 
+    /// The same for a table in numbers T: where some classes lie beside, f(0, N, R) first, with R times four of them.
+    template <class T, class S, class F>
+    static void in_parts(const Table<T>& table, F&& f) {
+        constexpr std::integral_constant<int, Light::kWhole / kTile<S>> whole;
+        if (table.rest == 4) f(0, whole, std::integral_constant<int, 1>());
+        if (table.rest == 8) f(0, whole, std::integral_constant<int, 2>());
+        const auto rest = [&](Index j, auto n) { f(j, n, std::integral_constant<int, 0>()); };
+        in_lanes(table.stride, kTile<S>, rest, table.rest > 0 ? Light::kWhole : 0);
+    }
+
     /// out_j = sum_k f(x_k) table[k, j], added up in numbers as `out` has them. Every other entry goes to sums of its
     /// own, so that additions overlap.
     template <class Some, class T, class S, class F>
-    static void run(const Some& rows, const typename Some::Row& row, const T* table, Index stride, S* out, F f) {
-        using Broad = typename TileOf<S>::type;
-        in_lanes(stride, kTile<S>, [&]<int N>(Index from, std::integral_constant<int, N>) {
-            Broad sums[N] = {}, others[N] = {};
-            const auto add = [table = table + from, f, stride](Broad* sums, Index k, double x) {
-                const S value = S(f(x));
-                const T* at = table + k * stride;
-                for (int j = 0; j < N; ++j) sums[j] += value * broad<S>(at + j * kTile<S>);
-            };
-            Index p = 0;
-            for (; p + 2 <= row.n; p += 2) {
-                add(sums, Index(row.column[p]), double(row.x[p]));
-                add(others, Index(row.column[p + 1]), double(row.x[p + 1]));
-            }
-            if (p < row.n) add(sums, Index(row.column[p]), double(row.x[p]));
-            if (rows.bias != 0) add(others, rows.d, rows.bias);
-            for (int j = 0; j < N; ++j) {
-                sums[j] += others[j];
-                std::memcpy(out + from + j * kTile<S>, &sums[j], sizeof sums[j]);
-            }
-        });
+    static void run(const Some& rows, const typename Some::Row& row, const Table<const T>& table, S* out, F f) {
+        in_parts<const T, S>(
+            table, [&]<int N, int R>(Index from, std::integral_constant<int, N>, std::integral_constant<int, R>) {
+                struct Sums {
+                    typename TileOf<S>::type broad[N] = {};
+                    std::array<typename FourOf<S>::type, R> few = {};
+                } even, odd;
+                const auto add = [t = table, from, f](Sums& sums, Index k, double x) {
+                    const S value = S(f(x));
+                    const T *at = t.at + from + k * t.stride, *beside = t.beside + k * t.rest;
+                    for (int j = 0; j < N; ++j) fetch<S>(at + j * kTile<S>, sums.broad[j], value);
+                    for (int j = 0; j < R; ++j) fetch<S>(beside + 4 * j, sums.few[std::size_t(j)], value);
+                };
+                Index p = 0;
+                for (; p + 2 <= row.n; p += 2) {
+                    add(even, Index(row.column[p]), double(row.x[p]));
+                    add(odd, Index(row.column[p + 1]), double(row.x[p + 1]));
+                }
+                if (p < row.n) add(even, Index(row.column[p]), double(row.x[p]));
+                if (rows.bias != 0) add(odd, rows.d, rows.bias);
+                for (int j = 0; j < N; ++j) put(out + from + j * kTile<S>, even.broad[j] + odd.broad[j]);
+                for (std::size_t j = 0; j < R; ++j) put(out + table.stride + 4 * j, even.few[j] + odd.few[j]);
+            });
     }
-    template <class S, class T>
-    static auto broad(const T* at) {
+    /// sums += value times some numbers of a table
+    template <class S, class T, class Vector>
+    static void fetch(const T* at, Vector& sums, S value) {
         if constexpr (std::is_same_v<S, T>)
-            return tile(at);
+            sums += value * vector<Vector>(at);
         else
-            return load(at);
+            sums += value * load(at);
     }
 
     /// v[:, j] += d_j x
     template <class Some>
     void spread(const Some& rows, const typename Some::Row& row, const LightWeights& v, Scratch& t) const {
-        using Broad = TileOf<float>::type;
         float* d = t.light.data();
         for (Index j = 0; j < stride; ++j) d[j] = float(t.d[std::size_t(j)]);
-        for (Index j = stride; j < v.stride; ++j) d[j] = 0;
-        in_lanes(v.stride, Light::kBroad, [&]<int N>(Index from, std::integral_constant<int, N>) {
-            Broad by[N];
-            for (int j = 0; j < N; ++j) by[j] = tile(d + from + j * Light::kBroad);
-            each(rows, row, [&by, v = v.at + from, stride = v.stride](Index k, double x) {
-                float* at = v + k * stride;
-                for (int j = 0; j < N; ++j) {
-                    const Broad sum = tile(at + j * Light::kBroad) + float(x) * by[j];
-                    std::memcpy(at + j * Light::kBroad, &sum, sizeof sum);
-                }
+        for (Index j = stride; j < n_scores(v); ++j) d[j] = 0;
+        in_parts<float, float>(
+            {v.at, v.stride, v.beside, v.rest},
+            [&]<int N, int R>(Index from, std::integral_constant<int, N>, std::integral_constant<int, R>) {
+                typename TileOf<float>::type broad[N];
+                std::array<typename FourOf<float>::type, R> few;
+                for (int j = 0; j < N; ++j) broad[j] = tile(d + from + j * kTile<float>);
+                for (std::size_t j = 0; j < R; ++j)
+                    few[j] = vector<typename FourOf<float>::type>(d + v.stride + 4 * j);
+                each(rows, row, [&, v, from](Index k, double x) {
+                    float *at = v.at + from + k * v.stride, *beside = v.beside + k * v.rest;
+                    for (int j = 0; j < N; ++j, at += kTile<float>) put(at, tile(at) + float(x) * broad[j]);
+                    for (std::size_t j = 0; j < R; ++j, beside += 4)
+                        put(beside, vector<typename FourOf<float>::type>(beside) + float(x) * few[j]);
+                });
             });
-        });
     }
 
     void curvatures(Index i, const double* s, double sigma, Scratch& t) {
         double* h = t.h.data();
         if (s) {
-            run(rows, t.row, s, stride, h, [](double value) { return value * value; });
+            run(rows, t.row, Table<const double>{s, stride}, h, [](double value) { return value * value; });
         } else {
             measure(i, s);
             std::fill(h, h + stride, norms[i]);

@@ -329,6 +329,11 @@ private:
             if (divided(to - from, weights, crew))
                 return columns_->sweep(block_, share(due_, 0, 1), from, to, weights, moving_.sigma, crew);
         alone();
+        if constexpr (Brief<Block>)
+            if (block_.rows.brief() && !weights.m) {
+                const auto run = wide() ? sweep_early_wide<Block> : sweep_early_loop<Block>;
+                return run(block_, scratch_, share(due_, 0, 1), from, to, weights, moving_.sigma);
+            }
         const auto run = wide() ? sweep_wide<Block, Moved> : sweep_loop<Block, Moved>;
         return run(block_, scratch_, share(due_, 0, 1), from, to, weights, moving_.sigma);
     }
@@ -439,14 +444,10 @@ private:
 
     /// Enters into the calendar what was found of these examples; returns how many have something to gain.
     std::int64_t note(const std::vector<std::uint32_t>& examples) {
-        std::int64_t awake = 0;
-        dozing_ = 0;
-        for (std::size_t p = 0; p < examples.size(); ++p) {
-            calendar_.enter(examples[p], finds_[p]);
-            awake += finds_[p] != Find::rest;
-            dozing_ += finds_[p] == Find::doze;
-        }
-        return awake;
+        const auto found = [this](Find find) { return std::count(finds_.begin(), finds_.end(), find); };
+        calendar_.enter(examples, finds_.data());
+        dozing_ = std::size_t(found(Find::doze));
+        return std::int64_t(examples.size()) - found(Find::rest);
     }
 
     Block block_;

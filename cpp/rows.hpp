@@ -17,6 +17,7 @@
 //   merge(i, j, f): f(k, x_ik, x_jk) for every k that either row stores      fold(i, j, f): the sum of those
 //   entries(i, room): the stored entries that are not 0, kept in `room` where they do not lie side by side
 //   soon(i), ahead(i): ask for what will be read, first for where row i lies and a little later for the row
+//   brief(): whether rows are so short that a product of two is cheap (dense ones only)
 //   bytes(): what all rows take      largest(): the largest number in them, without its sign
 // `bias`, where it is not zero, is the value of a constant feature behind the last stored column.
 
@@ -63,6 +64,7 @@ inline void move(const Weights& t, Index k, double change) {
 // they do nothing and drops the calls.
 #define DUALSVM_AHEAD __attribute__((always_inline)) inline
 
+constexpr Index kBrief = 32;    // numbers
 constexpr Index kRun = 8;       // entries of a dense row that are looked at together
 constexpr Index kShort = 1024;  // bytes that are asked for as a whole,
 constexpr Index kHead = 512;    // and of more, the first; the hardware follows the rest of the run
@@ -108,6 +110,7 @@ struct Dense {
     Index size() const { return n; }
     Index width() const { return d + (bias != 0); }
     Index bytes() const { return n * d * Index(sizeof(T)); }
+    bool brief() const { return d <= kBrief; }
     double largest() const { return largest_of(x, n * d, bias); }
     const T* row(Index i) const { return x + i * d; }
 

@@ -31,19 +31,34 @@ template <>
 struct TileOf<double> {
     typedef double type __attribute__((vector_size(32)));
 };
+/// Four numbers of either type.
+template <class T>
+struct FourOf;
+template <>
+struct FourOf<float> {
+    typedef float type __attribute__((vector_size(16)));
+};
+template <>
+struct FourOf<double> {
+    typedef Lane type;
+};
 template <class T>
 constexpr int kTile = int(sizeof(typename TileOf<T>::type) / sizeof(T));
 
-__attribute__((always_inline)) inline Lane load(const double* p) {
-    Lane x;
+template <class Vector, class T>
+__attribute__((always_inline)) inline Vector vector(const T* p) {
+    Vector x;
     std::memcpy(&x, p, sizeof x);
     return x;
 }
+__attribute__((always_inline)) inline Lane load(const double* p) { return vector<Lane>(p); }
 template <class T>
 __attribute__((always_inline)) inline typename TileOf<T>::type tile(const T* p) {
-    typename TileOf<T>::type x;
-    std::memcpy(&x, p, sizeof x);
-    return x;
+    return vector<typename TileOf<T>::type>(p);
+}
+template <class Vector, class T>
+__attribute__((always_inline)) inline void put(T* p, Vector x) {
+    std::memcpy(p, &x, sizeof x);
 }
 /// Entry by entry: of this GCC makes one instruction in the wide loops, but several of __builtin_convertvector, which
 /// it takes apart before it knows how wide the registers are.

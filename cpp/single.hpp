@@ -82,7 +82,7 @@ struct Single {
         const double h = sigma * c.h + curve;
         const double cap = squared ? kInfinity : c.cost;
         const double far = c.alpha > 0 && c.alpha < cap ? kPast : 1.0;
-        const double to = h > 0 ? c.alpha + far * t.g / h : (t.g > 0 ? cap : 0.0);
+        const double to = c.alpha + t.g * (far / std::max(h, kTiny));  // divided while the score is added up
         const double old = c.alpha;
         c.alpha = std::min(std::max(to, 0.0), cap);
         const double a = c.alpha - old;

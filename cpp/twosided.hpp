@@ -86,7 +86,7 @@ struct TwoSided {
         const double pull = h * c.b + t.r;
         const double past = std::abs(pull) - epsilon;
         double size = 0;
-        if (past > 0) size = h + curve > 0 ? std::min(past / (h + curve), cap) : cap;
+        if (past > 0) size = std::min(past * (1 / std::max(h + curve, kTiny)), cap);
         const double old = c.b;
         c.b = std::copysign(size, pull);
         if (size > 0 && old != 0 && std::abs(old) < cap) {  // further, but not past 0, where the slope changes

@@ -79,6 +79,20 @@ def test_every_pass_is_what_its_dual_variables_make(task, loss, terms, threads):
     assert_state(state)
 
 
+@pytest.mark.parametrize("threads", [2, 3])
+@pytest.mark.parametrize("k", [17, 24, 50])  # of which some lie beside the others, as floats
+def test_many_classes(k, threads):
+    labels = (DENSE @ RNG.normal(size=(D, k))).argmax(axis=1)
+    given = stated("multiclass", y=labels, class_loss=1.0 - np.eye(k))
+    assert divided(given, threads)
+    state, before = State(given, None, 0, threads), -np.inf
+    for _ in range(3):
+        state.optimize(2, 0.0)
+        lower = assert_state(state)
+        assert lower > before
+        before = lower
+
+
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("task", ARGUMENTS)

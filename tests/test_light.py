@@ -41,7 +41,7 @@ def assert_bounds(state, problem):
 
 
 @pytest.mark.parametrize("intercept", [0.0, 0.7])
-@pytest.mark.parametrize("k", [3, 8, 9, 50])  # that make one to seven vectors, full or not
+@pytest.mark.parametrize("k", [3, 8, 9, 20, 21, 50])  # one to six vectors, full or not, and classes beside
 @pytest.mark.parametrize("form", FORMS)
 def test_bounds_are_those_of_exact_numbers(form, k, intercept):
     given = problem(k, FORMS[form](), intercept=intercept)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import time
 import warnings
@@ -399,7 +400,15 @@ def as_seed(random_state: Any) -> int:
     """Return the seed that a random state gives."""
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**31 - 1))
+    if isinstance(random_state, int | np.integer):
+        return _seed(random_state)
     return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+@functools.lru_cache
+def _seed(number: int | np.integer) -> int:
+    """Return the seed that a random state with this seed gives, which takes as long as a small solve."""
+    return int(check_random_state(number).randint(2**31 - 1))
 
 
 def as_threads(n_jobs: int | None) -> int:

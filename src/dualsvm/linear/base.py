@@ -281,6 +281,10 @@ class LinearSVM(CallbackSupportMixin, BaseEstimator):
     def _more_of(self, X: Any, y: Any, onward: bool, **checks: Any) -> tuple[Any, Array]:
         """Check the data of a fit, or of a further part of a stream."""
         reset = not (onward and hasattr(self, "coef_"))
+        if reset and _plain(X, y):
+            self.n_features_in_ = X.shape[1]
+            self.__dict__.pop("feature_names_in_", None)
+            return X, y
         finite = {"accept_sparse": "csr", "dtype": FLOATS, "ensure_all_finite": False, "reset": reset}
         return validate_data(self, X, y, **(finite | checks))  # the problem looks for NaN
 
@@ -356,6 +360,14 @@ def learning(method: Callable[..., Any]) -> Any:
             raise
 
     return with_callbacks(unharmed)
+
+
+def _plain(X: Any, y: Any) -> bool:
+    """Whether scikit-learn would take the data of a fit as they are: to ask takes longer than to see."""
+    if not (type(X) in (np.ndarray, sp.csr_matrix, sp.csr_array) and X.dtype in FLOATS and type(y) is np.ndarray):
+        return False
+    fit = X.ndim == 2 and min(X.shape) > 0 and y.shape == X.shape[:1]
+    return fit and (y.dtype.kind in "biu" or (y.dtype.kind == "f" and bool(np.isfinite(y).all())))
 
 
 def weights_of(sample_weight: Any, n: int) -> Array:
