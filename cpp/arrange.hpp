@@ -54,8 +54,8 @@ Index count_filled(const T* x, Index n) {
 template <class T, class I>
 struct Arranged {
     std::vector<I> order;  // the columns, by their new numbers
-    std::vector<I> column;
-    std::vector<T> x;
+    Large<I> column;
+    Large<T> x;
 };
 
 template <class T, class I>
@@ -69,7 +69,7 @@ Arranged<T, I> common_first(const I* start, std::size_t n_rows, const I* column,
     std::vector<std::uint32_t> count(n_columns);
     for (std::size_t p = 0; p < n; ++p) ++count[std::size_t(column[p])];
 
-    Arranged<T, I> out{std::vector<I>(n_columns), std::vector<I>(n), std::vector<T>(n)};
+    Arranged<T, I> out{std::vector<I>(n_columns), Large<I>(n), Large<T>(n)};
     struct Place {
         I number;
         std::uint32_t heap;  // all heaps of one part come before those of the next

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "crew.hpp"
 #include "large.hpp"
 #include "rows.hpp"
+#include "simd.hpp"
 
 namespace dualsvm {
 
@@ -33,6 +35,29 @@ struct LightWeights {
         std::copy_n(room + stride, rest, beside + from / n * rest);
     }
 };
+
+/// offer += part (now - offer) for n weights; returns the sums of their squares, of now and as offered.
+inline std::pair<double, double> blend_loop(const float* now, float* offer, Index n, double part) {
+    Lane a{}, b{};
+    Index k = 0;
+    for (; k + kLane <= n; k += kLane) {
+        const Lane here = load(now + k), before = load(offer + k), there = before + part * (here - before);
+        a += here * here;
+        b += there * there;
+        store(offer + k, there);
+    }
+    double first = sum(a), second = sum(b);
+    for (; k < n; ++k) {
+        const double here = now[k], there = offer[k] + part * (here - offer[k]);
+        first += here * here;
+        second += there * there;
+        offer[k] = float(there);
+    }
+    return {first, second};
+}
+DUALSVM_WIDE inline std::pair<double, double> blend_wide(const float* now, float* offer, Index n, double part) {
+    return blend_loop(now, offer, n, part);
+}
 
 /// v and the weights offered as floats, for passes far from the optimum: what visits wait for is then half as large,
 /// and a vector holds twice as much of it. Classes fill whole lines of the cache; where few are left of a feature,
@@ -72,19 +97,11 @@ public:
     /// offer += part (v - offer), each thread the weights that it moves.
     void blend(double part, const std::vector<std::size_t>& borders, Crew& crew) {
         std::vector<double> square(borders.size() + 1), offered(square.size());
-        in_shares(borders, crew, [&, by = float(part)](std::size_t t, Index from, Index to) {
-            const float* now = now_.data();
-            float* offer = offer_.data();
-            double a = 0, b = 0;
-#pragma omp simd reduction(+ : a, b)
-            for (Index k = from; k < to; ++k) {
-                const float there = offer[k] + by * (now[k] - offer[k]);
-                offer[k] = there;
-                a += double(now[k]) * now[k];
-                b += double(there) * there;
-            }
-            square[t] += a;
-            offered[t] += b;
+        in_shares(borders, crew, [&](std::size_t t, Index from, Index to) {
+            const auto run = wide() ? blend_wide : blend_loop;
+            const auto [now, there] = run(now_.data() + from, offer_.data() + from, to - from, part);
+            square[t] += now;
+            offered[t] += there;
         });
         square_ = std::accumulate(square.begin(), square.end(), 0.0);
         offered_ = std::accumulate(offered.begin(), offered.end(), 0.0);

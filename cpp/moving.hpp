@@ -59,7 +59,7 @@ struct Moving {
     double linear = 0;
     std::int64_t moves = 0;  // visits since v was last built from alpha,
     double least = 0;        // and the dual then, which has risen since
-    double risen = 0;        // the dual after the last pass
+    double risen = 0;        // the dual after the last pass, or as v was built
     bool judged = false;     // whether `loss` is that of the weights offered
     double loss = 0;
     double known = kInfinity;      // the relative gap when everybody was looked at last

@@ -316,8 +316,7 @@ private:
         return stated(loss);
     }
     Bounds stated(double loss) {
-        const double distance = moving_.prior.distance(moving_.offer), upper = distance + loss,
-                     lower = moving_.dual();
+        const double distance = moving_.prior.distance(moving_.offer), upper = distance + loss, lower = moving_.risen;
         moving_.scale = upper;
         moving_.known = (upper - lower) / std::max(std::abs(upper), std::numeric_limits<double>::min());
         return {lower, upper, distance};

@@ -67,6 +67,10 @@ __attribute__((always_inline)) inline Lane load(const float* p) {
 }
 __attribute__((always_inline)) inline void store(double* p, Lane x) { std::memcpy(p, &x, sizeof x); }
 
+__attribute__((always_inline)) inline void store(float* p, Lane x) {
+    put(p, FourOf<float>::type{float(x[0]), float(x[1]), float(x[2]), float(x[3])});
+}
+
 __attribute__((always_inline)) inline double sum(Lane x) { return (x[0] + x[1]) + (x[2] + x[3]); }
 __attribute__((always_inline)) inline double most(Lane x) {
     return std::max(std::max(x[0], x[1]), std::max(x[2], x[3]));
