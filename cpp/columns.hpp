@@ -115,6 +115,30 @@ DUALSVM_WIDE Tally sweep_part_wide(Block& block, typename Block::Scratch& scratc
     return sweep_part_loop(block, scratch, rows, bias, letters, part, visits, from, to, weights, sigma, own, before);
 }
 
+/// Adds up in u what the dual variables make of it in the columns of `rows`, and their linear part.
+template <class Block, class Rows>
+inline double gather_part_loop(const Block& block, typename Block::Scratch& scratch, const Rows& rows, double bias,
+                               const std::vector<std::uint32_t>& examples, const Weights& u) {
+    const std::int32_t none = 0;
+    const Csr<double, std::int32_t> constant{nullptr, nullptr, &none, &none, 1, 0, bias};
+    double* const last = u.v + rows.d * block.n_scores(u);
+    const Weights common{last, last, nullptr, nullptr, nullptr, nullptr};
+    double linear = 0;
+    for (const std::uint32_t i : examples) {
+        linear += block.linear(i);
+        block.hold(i, scratch);
+        block.follow(rows, i, u, 1.0, scratch);
+        if (bias != 0) block.follow(constant, 0, common, 1.0, scratch);
+    }
+    return linear;
+}
+
+template <class Block, class Rows>
+DUALSVM_WIDE double gather_part_wide(const Block& block, typename Block::Scratch& scratch, const Rows& rows,
+                                     double bias, const std::vector<std::uint32_t>& examples, const Weights& u) {
+    return gather_part_loop(block, scratch, rows, bias, examples, u);
+}
+
 /// Calls f with some of the rows that are not empty, here and there.
 template <class Rows, class F>
 void sample(const Rows& rows, std::size_t n, const F& f) {
@@ -207,6 +231,19 @@ public:
             if (t == 0) tally = found;
         });
         return tally;
+    }
+
+    /// Adds to u what the dual variables of these examples make of it; returns their linear part.
+    double gather(const Block& block, const std::vector<std::uint32_t>& examples, double* u, Crew& crew) const {
+        auto own_scratch = scratches(block, parts_.size());
+        double linear = 0;
+        crew.run(parts_.size(), [&](std::size_t t) {
+            const auto run = wide() ? gather_part_wide<Block, Rows> : gather_part_loop<Block, Rows>;
+            const double found = run(block, own_scratch[t], parts_[t], t > 0 ? 0.0 : block.rows.bias, examples,
+                                     {u, u, nullptr, nullptr, nullptr, nullptr});
+            if (t == 0) linear = found;
+        });
+        return linear;
     }
 
     /// Gives the block the dual variables back that it had before these visits, the last.

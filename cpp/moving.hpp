@@ -52,7 +52,7 @@ struct Moving {
     bool single_precision;  // the weights offered are to be floats
     Random random;
     Large<double> v, w;                // w is empty where it is v
-    Large<double> offer;               // the weights offered to the caller
+    Large<double> offer;               // the weights offered to the caller, if they are not those of now
     std::int64_t blended = 0;          // passes blended into them
     bool foreign = false;              // they came from outside
     std::vector<std::size_t> borders;  // between those that are moved by one thread each
@@ -80,6 +80,7 @@ struct Moving {
     }
 
     const Large<double>& weights() const { return drawn.apart() ? w : v; }
+    const Large<double>& offered() const { return offer.empty() ? weights() : offer; }
     double rounded(double weight) const { return single_precision ? double(float(weight)) : weight; }
     bool pulled() const { return sigma < 1 && !leaning; }
     bool loose() const { return pulled() || leaning; }
@@ -96,7 +97,7 @@ struct Moving {
     bool fallen(double now) const {
         return !(now >= risen - kFall * std::max(std::abs(risen), std::abs(linear))) || !std::isfinite(now);
     }
-    double distance() const { return light ? 0.5 * light->offered() : prior.distance(offer); }
+    double distance() const { return light ? 0.5 * light->offered() : prior.distance(offered()); }
 
     /// What steps are to move; `regain` must follow them.
     Weights moving() { return drawn.moving(v, w, loose()); }
@@ -133,6 +134,7 @@ struct Moving {
         judged = false;
         if (light) return light->blend(part, borders, crew);
         const Large<double>& now = weights();
+        offer.resize(now.size());
         in_shares(crew, [&](std::size_t, std::size_t from, std::size_t to) {
             for (std::size_t k = from; k < to; ++k) offer[k] += part * (now[k] - offer[k]);
             prior.confine(offer, from, to);
@@ -148,11 +150,15 @@ struct Moving {
         });
     }
 
-    void round() {
-        for (double& w : offer) w = rounded(w);
+    /// Has the weights offered, as they are bounded, whatever becomes of those of now.
+    void fix() {
+        if (light) return;
+        if (offer.empty()) offer = weights();
+        if (single_precision)
+            for (double& w : offer) w = rounded(w);
     }
     void restart() {
-        light ? light->restart() : void(offer = weights());
+        light ? light->restart() : offer.clear();
         blended = 0;
         foreign = judged = false;
     }

@@ -214,11 +214,14 @@ struct Multiclass {
 
     double rest(Index, const Scratch& t) const { return distance_to_gain(t.g.data(), t.mass.data(), classes); }
 
+    void hold(Index i, Scratch& t) const {
+        std::copy_n(&alpha[i * stride], stride, t.d.data());
+        exchange(label[i], t.d.data());
+    }
     void deposit(Index i, const Weights& u, Scratch& t) const {
         if (t.looked != i) t.row = rows.entries(i, t.room);
         t.looked = i;
-        std::copy_n(&alpha[i * stride], stride, t.d.data());
-        exchange(label[i], t.d.data());
+        hold(i, t);
         spread(rows, t.row, u, t);
     }
     double linear(Index i) const {

@@ -90,7 +90,7 @@ public:
         return {std::int64_t(due_.size()), note(due_), all.gap};
     }
     Screening screen_all(bool settle, Crew& crew) override {
-        moving_.round();
+        moving_.fix();
         const Tally all = look_now(examples_, true, crew);
         moving_.loss = all.loss;
         moving_.judged = true;
@@ -110,7 +110,7 @@ public:
             const bool light = !moving_.loose() && !moving_.prior.apart() && !moving_.prior.varied() &&
                                moving_.known > kCoarse && moving_.rough <= kRough * n && block_.light(examples_);
             if (!light) return exactly(crew);
-            if (!moving_.light) moving_.light = std::make_unique<Light>(moving_.v, moving_.offer, block_.stride);
+            if (!moving_.light) moving_.light = std::make_unique<Light>(moving_.v, moving_.offered(), block_.stride);
         }
     }
     std::size_t sleeping() const override { return calendar_.sleeping(); }
@@ -148,13 +148,13 @@ public:
                 });
         }
         width_ = width;
-        moving_.round();
+        moving_.fix();
         Large<double> u(moving_.v.size());
         moving_.prior.unscaled(moving_.v, moving_.sigma, u.data());
         double tangents = moving_.linear;  // l.alpha - w.u, which the losses are at least
-        for (std::size_t k = 0; k < u.size(); ++k) tangents -= moving_.offer[k] * u[k];
+        for (std::size_t k = 0; k < u.size(); ++k) tangents -= moving_.offered()[k] * u[k];
         const auto run = wide() ? refine_wide<Block> : refine_loop<Block>;
-        const Tally all = look_with(run, curved_, moving_.offer.data(), u.data(), crew, width);
+        const Tally all = look_with(run, curved_, moving_.offered().data(), u.data(), crew, width);
         const Bounds bounds = settle(std::move(u), moving_.linear + all.linear, tangents + all.loss);
         return {bounds, tangents + all.smooth, all.gap, all.curve};
     }
@@ -212,7 +212,7 @@ public:
     std::int64_t n_alpha() const override { return block_.n_alpha(); }
     void get_weights(double* w) const override {
         if (moving_.light) return moving_.light->give(w);
-        for (const double value : moving_.offer) *w++ = moving_.rounded(value);
+        for (const double value : moving_.offered()) *w++ = moving_.rounded(value);
     }
     void get_alpha(double* alpha) const override {
         for (Index i = 0; i < block_.size(); ++i) block_.get_alpha(i, alpha);
@@ -254,6 +254,7 @@ private:
     /// Has v and the weights offered in double precision again, if they are light.
     void exactly(Crew& crew) {
         if (!moving_.light) return;
+        moving_.offer.resize(moving_.v.size());
         moving_.light->give(moving_.offer.data());
         moving_.light.reset();
         std::fill(moving_.v.begin(), moving_.v.end(), 0.0);
@@ -267,6 +268,8 @@ private:
     /// Adds to u what the dual variables make of it, those of the examples in `which`, or of all; returns their
     /// linear part.
     double gather(const bool* which, double* u, Crew& crew) const {
+        if constexpr (Divisible<Block>)
+            if (columns_ && !which) return columns_->gather(block_, examples_, u, crew);
         const std::size_t shares = shares_of(examples_, crew), n = moving_.v.size(), m = examples_.size();
         std::vector<Large<double>> sums(shares - 1, Large<double>(n));
         std::vector<double> linear(shares);
@@ -297,9 +300,9 @@ private:
 
     /// Bounds of the dual variables as they are, or, with a width, of those that answer to the weights offered.
     Rounded bounds(const std::vector<std::uint32_t>& examples, Crew& crew, double width) {
-        moving_.round();
+        moving_.fix();
         Large<double> u(moving_.v.size());
-        const Tally all = look_at(examples, moving_.offer.data(), u.data(), crew, width);
+        const Tally all = look_at(examples, moving_.offered().data(), u.data(), crew, width);
         const Bounds bounds = settle(std::move(u), all.linear, all.loss);
         moving_.since = 0;
         if (width > 0) {  // the next pass begins anew
@@ -316,7 +319,8 @@ private:
         return stated(loss);
     }
     Bounds stated(double loss) {
-        const double distance = moving_.prior.distance(moving_.offer), upper = distance + loss, lower = moving_.risen;
+        const double distance = moving_.prior.distance(moving_.offered()), upper = distance + loss,
+                     lower = moving_.risen;
         moving_.scale = upper;
         moving_.known = (upper - lower) / std::max(std::abs(upper), std::numeric_limits<double>::min());
         return {lower, upper, distance};
@@ -367,7 +371,7 @@ private:
         const auto look = [&](const auto& w) { return look_over(examples, w, nullptr, crew, kScreened); };
         if constexpr (Lightened<Block>)
             if (Light* light = moving_.light.get()) return look(offered ? light->offer() : light->now());
-        return look(offered ? moving_.offer.data() : moving_.weights().data());
+        return look((offered ? moving_.offered() : moving_.weights()).data());
     }
 
     /// Looks at examples at a fixed w, in the order in which their rows lie.

@@ -124,8 +124,10 @@ struct Single {
     void deposit_step(Index i, const Weights& u, const Scratch& t) const {
         if (t.moved != 0) rows.add(i, t.moved, u);
     }
-    void deposit(Index i, const Weights& u, Scratch&) const {
-        if (at[i].alpha > 0) rows.add(i, side(i) * at[i].alpha, u);
+    void hold(Index i, Scratch& t) const { t.moved = side(i) * at[i].alpha; }
+    void deposit(Index i, const Weights& u, Scratch& t) const {
+        hold(i, t);
+        follow(rows, i, u, 1.0, t);
     }
     double linear(Index i) const {
         const Coordinate& c = at[i];

@@ -137,8 +137,10 @@ struct TwoSided {
     void deposit_step(Index i, const Weights& u, const Scratch& t) const {
         if (t.moved != 0) rows.add(i, t.moved, u);
     }
-    void deposit(Index i, const Weights& u, Scratch&) const {
-        if (at[i].b != 0) rows.add(i, at[i].b, u);
+    void hold(Index i, Scratch& t) const { t.moved = at[i].b; }
+    void deposit(Index i, const Weights& u, Scratch& t) const {
+        hold(i, t);
+        follow(rows, i, u, 1.0, t);
     }
     double linear(Index i) const {
         const Coordinate& c = at[i];

@@ -165,6 +165,10 @@ def test_frames(frame, kind):
     assert scores(model, data) == pytest.approx(scores(plain), abs=1e-3)
     with pytest.raises(ValueError, match="feature names"):
         model.predict(frame({name: X[:, k] for k, name in enumerate("abdc")}))
+    _, y, fit_params = KINDS[kind]
+    model.fit(X[:, :3], y, **fit_params)  # an array has no names
+    assert not hasattr(model, "feature_names_in_")
+    assert model.n_features_in_ == 3
 
 
 def test_series_of_labels_weights_and_ids():

@@ -9,6 +9,7 @@ import sys
 import joblib
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
@@ -272,6 +273,14 @@ def test_all_cores():
     np.testing.assert_array_equal(every.w, counted.w)
 
 
+def test_more_threads_than_cores():
+    """They would wait for one another: there are as many as cores, which give the same result."""
+    rows = sp.random(3000, 2000, density=0.02, format="csr", random_state=0)
+    problem = Problem.binary(rows, np.where(np.random.default_rng(0).random(3000) < 0.5, 1, -1))
+    many, every = (solve(problem, random_state=0, n_jobs=n_jobs) for n_jobs in (joblib.cpu_count() + 3, -1))
+    np.testing.assert_array_equal(many.alpha, every.alpha)
+
+
 def test_more_threads_than_examples():
     problem = Problem.binary(X, Y)
     assert_optimal(solve(problem, tol=1e-4, max_iter=10**5, n_jobs=N + 5), problem, 1e-4)
@@ -282,9 +291,11 @@ def test_threads_that_cannot_be_started():
     process = run("""
 import resource
 import sys
+import joblib
 import numpy as np
 from dualsvm import Problem, solve
 
+joblib.cpu_count = lambda: 128
 rng = np.random.default_rng(0)
 X = rng.normal(size=(9000, 5))
 problem = Problem.binary(X, np.sign(X[:, 0]))

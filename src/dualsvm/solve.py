@@ -62,7 +62,8 @@ def solve(
     n_jobs : int, default None
         Number of threads for certificates, for looks at all examples between passes, for the Hessians of Newton's
         method, and for the passes themselves where rows are sparse, have some 25 numbers or more, and are not much
-        alike, as texts are: every thread then has some of the features. None is 1 and -1 all cores.
+        alike, as texts are: every thread then has some of the features. None is 1 and -1 all cores; there are never
+        more threads than cores.
     verbose : int, default 0
         1 shows a live line with a bar on log10 of the gap; 2 prints a line with both bounds for every pass.
     callback : callable, default None
@@ -138,7 +139,7 @@ def pursue(
     max_iter = as_passes(max_iter)
     alpha = None if start is None else match(start, problem)
     w = None if start is None or start.w.shape != problem.weight_shape else start.w
-    state = State(problem, alpha, seed, as_threads(n_jobs), w, single_precision)
+    state = State(problem, alpha, seed, together(as_threads(n_jobs)), w, single_precision)
 
     run = _Run(state, tol)
     status = "max_iter"
@@ -409,6 +410,11 @@ def as_seed(random_state: Any) -> int:
 def _seed(number: int | np.integer) -> int:
     """Return the seed that a random state with this seed gives, which takes as long as a small solve."""
     return int(check_random_state(number).randint(2**31 - 1))
+
+
+def together(threads: int) -> int:
+    """Return how many threads run at once, if so many are asked for: those that wait for one another must."""
+    return min(threads, joblib.cpu_count()) if threads > 1 else threads
 
 
 def as_threads(n_jobs: int | None) -> int:
