@@ -4,7 +4,7 @@
 #include <optional>
 #include <type_traits>
 
-#include "light.hpp"
+#include "classes.hpp"
 #include "maximise.hpp"
 
 namespace dualsvm {
@@ -107,12 +107,12 @@ struct Multiclass {
     template <class Some>
     void part(const Some& rows, Index r, const double* w, double* score) const {
         auto room = rows.room();
-        run(rows, rows.entries(r, room), Table<const double>{w, stride}, score, same);
+        score_classes(rows, rows.entries(r, room), table(w), score);
     }
     template <class Some>
     void part(const Some& rows, Index r, const LightWeights& w, float* score) const {
         auto room = rows.room();
-        run(rows, rows.entries(r, room), table(w), score, same);
+        score_classes(rows, rows.entries(r, room), class_table(w), score);
     }
 
     /// What the scores in g say; leaves the gradients there.
@@ -241,25 +241,13 @@ struct Multiclass {
     void get_alpha(Index i, double* to) const { std::copy_n(&alpha[i * stride], classes, to + i * classes); }
 
 private:
-    static constexpr auto same = [](double value) { return value; };
-
-    /// Numbers of all features and classes, where `LightWeights` has them.
-    template <class T>
-    struct Table {
-        T* at;
-        Index stride;
-        T* beside = nullptr;
-        Index rest = 0;
-    };
-    static Table<const float> table(const LightWeights& w) { return {w.at, w.stride, w.beside, w.rest}; }
+    ClassTable<const double> table(const double* w) const { return {w, stride}; }
 
     /// The scores of all classes, left in g.
-    void score(const double* w, Scratch& t) const {
-        run(rows, t.row, Table<const double>{w, stride}, scores(t), same);
-    }
+    void score(const double* w, Scratch& t) const { score_classes(rows, t.row, table(w), scores(t)); }
     void score(const LightWeights& w, Scratch& t) const {
-        if (w.exactly) return run(rows, t.row, table(w), scores(t), same);
-        run(rows, t.row, table(w), t.light.data(), same);
+        if (w.exactly) return score_classes(rows, t.row, class_table(w), scores(t));
+        score_classes(rows, t.row, class_table(w), t.light.data());
         for (Index j = 0; j < n_scores(w); ++j) t.g[std::size_t(j)] = double(t.light[std::size_t(j)]);
     }
 
@@ -277,105 +265,19 @@ private:
         d[y] = sum(received);
     }
 
-    /// f(k, x_k) for every feature of a row, the constant one included.
-    template <class Some, class F>
-    static void each(const Some& rows, const typename Some::Row& row, F&& f) {
-        const auto [x, column, n] = row;  // which no store in f can be taken to change
-        for (Index p = 0; p < n; ++p) f(Index(column[p]), double(x[p]));
-        if (rows.bias != 0) f(rows.d, rows.bias);
-    }
-
-    /// f(j, N) for N vectors of classes at a time, from class j on: so few that all of them stay in registers.
-    template <class F>
-    static void in_lanes(Index stride, Index lane, F&& f, Index j = 0) {
-        for (; j + 6 * lane <= stride; j += 6 * lane) f(j, std::integral_constant<int, 6>());
-        switch ((stride - j) / lane) {
-            case 5:
-                return f(j, std::integral_constant<int, 5>());
-            case 4:
-                return f(j, std::integral_constant<int, 4>());
-            case 3:
-                return f(j, std::integral_constant<int, 3>());
-            case 2:
-                return f(j, std::integral_constant<int, 2>());
-            case 1:
-                return f(j, std::integral_constant<int, 1>());
-        }
-    }
-
-    /// The same for a table in numbers T: where some classes lie beside, f(0, N, R) first, with R times four of them.
-    template <class T, class S, class F>
-    static void in_parts(const Table<T>& table, F&& f) {
-        constexpr std::integral_constant<int, Light::kWhole / kTile<S>> whole;
-        if (table.rest == 4) f(0, whole, std::integral_constant<int, 1>());
-        if (table.rest == 8) f(0, whole, std::integral_constant<int, 2>());
-        const auto rest = [&](Index j, auto n) { f(j, n, std::integral_constant<int, 0>()); };
-        in_lanes(table.stride, kTile<S>, rest, table.rest > 0 ? Light::kWhole : 0);
-    }
-
-    /// out_j = sum_k f(x_k) table[k, j], added up in numbers as `out` has them. Every other entry goes to sums of its
-    /// own, so that additions overlap.
-    template <class Some, class T, class S, class F>
-    static void run(const Some& rows, const typename Some::Row& row, const Table<const T>& table, S* out, F f) {
-        in_parts<const T, S>(
-            table, [&]<int N, int R>(Index from, std::integral_constant<int, N>, std::integral_constant<int, R>) {
-                struct Sums {
-                    typename TileOf<S>::type broad[N] = {};
-                    std::array<typename FourOf<S>::type, R> few = {};
-                } even, odd;
-                const auto add = [t = table, from, f](Sums& sums, Index k, double x) {
-                    const S value = S(f(x));
-                    const T *at = t.at + from + k * t.stride, *beside = t.beside + k * t.rest;
-                    for (int j = 0; j < N; ++j) fetch<S>(at + j * kTile<S>, sums.broad[j], value);
-                    for (int j = 0; j < R; ++j) fetch<S>(beside + 4 * j, sums.few[std::size_t(j)], value);
-                };
-                Index p = 0;
-                for (; p + 2 <= row.n; p += 2) {
-                    add(even, Index(row.column[p]), double(row.x[p]));
-                    add(odd, Index(row.column[p + 1]), double(row.x[p + 1]));
-                }
-                if (p < row.n) add(even, Index(row.column[p]), double(row.x[p]));
-                if (rows.bias != 0) add(odd, rows.d, rows.bias);
-                for (int j = 0; j < N; ++j) put(out + from + j * kTile<S>, even.broad[j] + odd.broad[j]);
-                for (std::size_t j = 0; j < R; ++j) put(out + table.stride + 4 * j, even.few[j] + odd.few[j]);
-            });
-    }
-    /// sums += value times some numbers of a table
-    template <class S, class T, class Vector>
-    static void fetch(const T* at, Vector& sums, S value) {
-        if constexpr (std::is_same_v<S, T>)
-            sums += value * vector<Vector>(at);
-        else
-            sums += value * load(at);
-    }
-
     /// v[:, j] += d_j x
     template <class Some>
     void spread(const Some& rows, const typename Some::Row& row, const LightWeights& v, Scratch& t) const {
         float* d = t.light.data();
         for (Index j = 0; j < stride; ++j) d[j] = float(t.d[std::size_t(j)]);
         for (Index j = stride; j < n_scores(v); ++j) d[j] = 0;
-        in_parts<float, float>(
-            {v.at, v.stride, v.beside, v.rest},
-            [&]<int N, int R>(Index from, std::integral_constant<int, N>, std::integral_constant<int, R>) {
-                typename TileOf<float>::type broad[N];
-                std::array<typename FourOf<float>::type, R> few;
-                for (int j = 0; j < N; ++j) broad[j] = tile(d + from + j * kTile<float>);
-                for (std::size_t j = 0; j < R; ++j)
-                    few[j] = vector<typename FourOf<float>::type>(d + v.stride + 4 * j);
-                each(rows, row, [&, v, from](Index k, double x) {
-                    float *at = v.at + from + k * v.stride, *beside = v.beside + k * v.rest;
-                    for (int j = 0; j < N; ++j, at += kTile<float>) put(at, tile(at) + float(x) * broad[j]);
-                    for (std::size_t j = 0; j < R; ++j, beside += 4)
-                        put(beside, vector<typename FourOf<float>::type>(beside) + float(x) * few[j]);
-                });
-            });
+        spread_classes(rows, row, v, d);
     }
 
     void curvatures(Index i, const double* s, double sigma, Scratch& t) {
         double* h = t.h.data();
         if (s) {
-            run(rows, t.row, Table<const double>{s, stride}, h, [](double value) { return value * value; });
+            score_classes(rows, t.row, table(s), h, [](double value) { return value * value; });
         } else {
             measure(i, s);
             std::fill(h, h + stride, norms[i]);
@@ -424,7 +326,7 @@ private:
     void spread(const Some& rows, const typename Some::Row& row, const Weights& t, Scratch& scratch) const {
         const double* d = scratch.d.data();
         if (t.s || t.m) {
-            each(rows, row, [&](Index k, double x) {
+            each_entry(rows, row, [&](Index k, double x) {
                 const Index at = k * stride;
                 double *v = t.v + at, *w = t.w + at;
                 if (const double* s = t.s ? t.s + at : nullptr) {
@@ -456,7 +358,7 @@ private:
         const auto few = [&]<int N>(std::integral_constant<int, N>) {
             std::array<double, N> by;
             for (int m = 0; m < N; ++m) by[m] = d[moved[m]];
-            each(rows, row, [v, moved, by, stride = stride](Index k, double x) {
+            each_entry(rows, row, [v, moved, by, stride = stride](Index k, double x) {
                 for (int m = 0; m < N; ++m) v[k * stride + moved[m]] += x * by[m];
             });
         };
@@ -465,7 +367,7 @@ private:
         in_lanes(stride, kLane, [&]<int N>(Index from, std::integral_constant<int, N>) {
             Lane by[N];
             for (int j = 0; j < N; ++j) by[j] = load(d + from + j * kLane);
-            each(rows, row, [&by, v = v + from, stride = stride](Index k, double x) {
+            each_entry(rows, row, [&by, v = v + from, stride = stride](Index k, double x) {
                 double* at = v + k * stride;
                 for (int j = 0; j < N; ++j) store(at + j * kLane, load(at + j * kLane) + x * by[j]);
             });
