@@ -35,11 +35,12 @@
 //
 // Blocks whose rows can be read in parts, by several threads, have look and step in pieces (columns.hpp):
 //
-//   part(rows, r, w, score)         what row r makes of w, n_scores(w) numbers; those of all parts, in
-//   `scores(scratch)`, judge(i, scratch)               are turned into what `look` finds solve(i, s, sigma, scratch)
-//   raises the dual, with S = diag(s), and leaves what v is to receive of the row, as hold(i, scratch) does, of all
-//   that the dual variables are; follow(rows, r, weights, sigma, scratch)  then moves v. keep and recall save and
-//   restore n_kept() dual variables
+//   part(rows, r, w, score)         what row r makes of w: n_scores(w) numbers, whose sums go to scores(scratch)
+//   judge(i, scratch)               what `look` finds, given these
+//   solve(i, s, sigma, scratch)     raises the dual, with S = diag(s); leaves what v is to receive of the row
+//   hold(i, scratch)                leaves what all of the dual variables make of it
+//   follow(rows, r, weights, sigma, scratch)   has v receive what is left there
+//   keep(i, to), recall(i, from)    save and restore the n_kept() dual variables
 //
 // Squared hinge: no cap, alpha_i^2 / (4 C_i) is subtracted from the dual.
 

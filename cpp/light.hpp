@@ -106,6 +106,7 @@ public:
         square_ = std::accumulate(square.begin(), square.end(), 0.0);
         offered_ = std::accumulate(offered.begin(), offered.end(), 0.0);
     }
+
     /// offer = v
     void restart() {
         offer_ = now_;

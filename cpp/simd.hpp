@@ -31,6 +31,9 @@ template <>
 struct TileOf<double> {
     typedef double type __attribute__((vector_size(32)));
 };
+template <class T>
+constexpr int kTile = int(sizeof(typename TileOf<T>::type) / sizeof(T));
+
 /// Four numbers of either type.
 template <class T>
 struct FourOf;
@@ -42,8 +45,6 @@ template <>
 struct FourOf<double> {
     typedef Lane type;
 };
-template <class T>
-constexpr int kTile = int(sizeof(typename TileOf<T>::type) / sizeof(T));
 
 template <class Vector, class T>
 __attribute__((always_inline)) inline Vector vector(const T* p) {
@@ -65,8 +66,7 @@ __attribute__((always_inline)) inline void put(T* p, Vector x) {
 __attribute__((always_inline)) inline Lane load(const float* p) {
     return Lane{double(p[0]), double(p[1]), double(p[2]), double(p[3])};
 }
-__attribute__((always_inline)) inline void store(double* p, Lane x) { std::memcpy(p, &x, sizeof x); }
-
+__attribute__((always_inline)) inline void store(double* p, Lane x) { put(p, x); }
 __attribute__((always_inline)) inline void store(float* p, Lane x) {
     put(p, FourOf<float>::type{float(x[0]), float(x[1]), float(x[2]), float(x[3])});
 }
