@@ -10,7 +10,8 @@
 #include "rows.hpp"
 #include "threads.hpp"
 
-// Copies of rows that are read faster than the rows themselves.
+// Copies of numbers in another order: of rows, such as are read faster than the rows themselves, and of what is
+// reported.
 
 namespace dualsvm {
 
@@ -45,6 +46,31 @@ Index count_filled(const T* x, Index n) {
 #pragma omp simd reduction(+ : filled)
     for (Index k = 0; k < n; ++k) filled += x[k] != 0;
     return filled;
+}
+
+/// The columns of an n x k matrix as sparse rows, without zeros.
+template <class I>
+Filled<double, I> turned(const double* x, Index n, Index k) {
+    Filled<double, I> out{std::vector<I>(std::size_t(k) + 1), {}, {}};
+    for (Index i = 0; i < n; ++i)
+        for (Index j = 0; j < k; ++j) out.start[std::size_t(j) + 1] += x[i * k + j] != 0;
+    for (std::size_t j = 1; j < out.start.size(); ++j) out.start[j] += out.start[j - 1];
+    out.column.resize(std::size_t(out.start.back()));
+    out.x.resize(out.column.size());
+    std::vector<I> next(out.start.begin(), out.start.end() - 1);
+    const auto keep = [&](Index i, Index j) {
+        const auto at = std::size_t(next[std::size_t(j)]);
+        out.column[at] = I(i);
+        out.x[at] = x[i * k + j];
+        next[std::size_t(j)] += x[i * k + j] != 0;
+    };
+    if (k == 1)  // without a branch that nobody could foretell
+        for (Index i = 0; next[0] < out.start[1]; ++i) keep(i, 0);
+    else
+        for (Index i = 0; i < n; ++i)
+            for (Index j = 0; j < k; ++j)
+                if (x[i * k + j] != 0) keep(i, j);
+    return out;
 }
 
 /// Sparse rows whose columns are renumbered so that those that many rows have come first, in the numbers and in every

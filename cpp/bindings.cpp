@@ -5,6 +5,7 @@
 
 #include <limits>
 #include <tuple>
+#include <type_traits>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -20,6 +21,8 @@
 using namespace dualsvm;
 
 namespace {
+
+constexpr Index kMost = std::numeric_limits<std::int32_t>::max();  // more numbers need wide indices
 
 Kind kind_of(const std::string& name) {
     if (name == "single") return Kind::single;
@@ -157,12 +160,13 @@ void bind_common_first(nb::module_& m) {
     });
 }
 
-template <class T, class I>
-nb::object filled_tuple(const Dense<T>& rows, Index n_filled) {
-    Filled<T, I> out;
+/// What f() makes, for sparse matrices to be built from.
+template <class F>
+nb::object filled_tuple(const F& f) {
+    std::invoke_result_t<F> out;
     {
         nb::gil_scoped_release release;
-        out = without_zeros<T, I>(rows, n_filled);
+        out = f();
     }
     return nb::make_tuple(array_of(std::move(out.x)), array_of(std::move(out.column)),
                           array_of(std::move(out.start)));
@@ -177,9 +181,15 @@ void bind_without_zeros(nb::module_& m) {
             nb::gil_scoped_release release;
             n_filled = count_filled(rows.x, rows.n * rows.d);
         }
-        const bool large = n_filled > std::numeric_limits<std::int32_t>::max();
-        return large ? filled_tuple<T, std::int64_t>(rows, n_filled) : filled_tuple<T, std::int32_t>(rows, n_filled);
+        return n_filled > kMost ? filled_tuple([&] { return without_zeros<T, std::int64_t>(rows, n_filled); })
+                                : filled_tuple([&] { return without_zeros<T, std::int32_t>(rows, n_filled); });
     });
+}
+
+nb::object turned_tuple(const Array<double, 2>& x) {
+    const auto n = Index(x.shape(0)), k = Index(x.shape(1));
+    return n * k > kMost ? filled_tuple([&] { return turned<std::int64_t>(x.data(), n, k); })
+                         : filled_tuple([&] { return turned<std::int32_t>(x.data(), n, k); });
 }
 
 auto as_tuple(const Rounded& found) {
@@ -198,6 +208,7 @@ NB_MODULE(_core, m) {
     bind_check_csr<std::int64_t>(m);
     bind_without_zeros<float>(m);
     bind_without_zeros<double>(m);
+    m.def("turned", &turned_tuple);
     bind_common_first<float, std::int32_t>(m);
     bind_common_first<double, std::int32_t>(m);
     bind_common_first<float, std::int64_t>(m);

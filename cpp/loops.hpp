@@ -1,6 +1,9 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "block.hpp"
@@ -37,6 +40,7 @@ std::vector<Private<Block>> scratches(const Block& block, std::size_t threads) {
 }
 
 constexpr std::size_t kAhead = 4;  // how many visits ahead a row is asked for
+constexpr Index kFollowed = 256;   // bytes of a row, up to which the hardware asks for several
 
 template <class Block>
 DUALSVM_AHEAD void look_ahead(const Block& block, const Visits& visits, std::size_t p) {
@@ -45,14 +49,15 @@ DUALSVM_AHEAD void look_ahead(const Block& block, const Visits& visits, std::siz
 }
 
 /// The same for examples in the order of their rows: those that follow without a gap need not be asked for, unless
-/// they are short, and the hardware is late for the next one.
+/// they are neither so long that the hardware sees one coming, nor so short that it sees several.
 template <class Block>
 DUALSVM_AHEAD void look_across(const Block& block, const Visits& visits, std::size_t p) {
     const auto follows = [&](std::size_t k) {
         return p + k >= visits.n || visits.examples[p + k] == visits.examples[p] + k;
     };
     if (!follows(2 * kAhead)) block.soon(visits.examples[p + 2 * kAhead]);
-    if (!follows(kAhead) || block.rows.bytes() <= kShort * block.rows.size())
+    const Index bytes = block.rows.bytes(), n = block.rows.size();
+    if (!follows(kAhead) || (bytes > kFollowed * n && bytes <= kShort * n))
         block.ahead(visits.examples[std::min(p + kAhead, visits.n - 1)]);
 }
 
@@ -195,23 +200,16 @@ template <class Block>
 concept Once = Block::once;
 
 /// Looks at examples, in the order of their rows, at a fixed w, and adds up their losses, and in u what their dual
-/// variables make of it. With a width, they are first set to what w asks for.
+/// variables make of it.
 template <class Block>
 inline Tally inspect_loop(Block& block, typename Block::Scratch& scratch, const Visits& visits, const double* w,
-                          const Weights& u, double width) {
+                          const Weights& u) {
     Tally tally;
     for (std::size_t p = 0; p < visits.n; ++p) {
         look_across(block, visits, p);
         const std::uint32_t i = visits.examples[p];
         const Look look = block.look(i, w, scratch);
         tally.loss += look.loss;
-        if constexpr (Smooth<Block>)
-            if (width > 0) {
-                const Answer answer = block.answer(i, width, scratch);
-                tally.smooth += answer.loss;
-                tally.gap += answer.gap;
-                tally.curve += block.curvature(i, width);
-            }
         tally.linear += block.linear(i);
         visits.finds[p] = look.violation > 0 ? Find::gain : Find::rest;
         block.deposit(i, u, scratch);
@@ -221,11 +219,52 @@ inline Tally inspect_loop(Block& block, typename Block::Scratch& scratch, const 
 
 template <class Block>
 DUALSVM_WIDE Tally inspect_wide(Block& block, typename Block::Scratch& scratch, const Visits& visits, const double* w,
-                                const Weights& u, double width) {
-    return inspect_loop(block, scratch, visits, w, u, width);
+                                const Weights& u) {
+    return inspect_loop(block, scratch, visits, w, u);
 }
 
-/// Has examples answer to a fixed w, adds to u what that changes, and adds up what it changes in the linear part, the
+constexpr std::size_t kAnswers = 32;         // examples that answer before the first of them tells u,
+constexpr std::size_t kAnswered = 16 << 10;  // if their rows take so many bytes at most
+
+/// Has examples answer to a fixed w, in the order of their rows, and adds up their losses, and in u what their dual
+/// variables then make of it: those of a few together that are not 0, as nobody could foretell which these are.
+template <class Block>
+inline Tally answer_loop(Block& block, typename Block::Scratch& scratch, const Visits& visits, const double* w,
+                         const Weights& u, double width) {
+    Tally tally;
+    if constexpr (Smooth<Block>) {
+        std::array<std::pair<std::uint32_t, double>, kAnswers> telling;
+        const std::size_t bytes = std::size_t(block.rows.bytes() / block.size());
+        const std::size_t together =
+            std::clamp<std::size_t>(kAnswered / std::max<std::size_t>(bytes, 1), 1, kAnswers);
+        for (std::size_t from = 0; from < visits.n; from += together) {
+            std::size_t n = 0;
+            for (std::size_t p = from; p < std::min(from + together, visits.n); ++p) {
+                look_across(block, visits, p);
+                const std::uint32_t i = visits.examples[p];
+                tally.loss += block.look(i, w, scratch).loss;
+                const Answer answer = block.answer(i, width, scratch);
+                tally.smooth += answer.loss;
+                tally.gap += answer.gap;
+                tally.curve += block.curvature(i, width);
+                tally.linear += block.linear(i);
+                block.hold(i, scratch);
+                telling[n] = {i, scratch.moved};
+                n += scratch.moved != 0;
+            }
+            for (std::size_t k = 0; k < n; ++k) block.rows.add(telling[k].first, telling[k].second, u);
+        }
+    }
+    return tally;
+}
+
+template <class Block>
+DUALSVM_WIDE Tally answer_wide(Block& block, typename Block::Scratch& scratch, const Visits& visits, const double* w,
+                               const Weights& u, double width) {
+    return answer_loop(block, scratch, visits, w, u, width);
+}
+
+/// Has examples answer once more, adds to u what that changes, and adds up what it changes in the linear part, the
 /// losses, and how much these differ from the tangents that the dual variables were before.
 template <class Block>
 inline Tally refine_loop(Block& block, typename Block::Scratch& scratch, const Visits& visits, const double* w,

@@ -164,20 +164,24 @@ public:
         std::int64_t count = 0;
         if constexpr (Smooth<Block>) {
             const std::size_t d = moving_.v.size();
-            std::vector<std::uint32_t> changed;
             counted_.resize(std::size_t(block_.size()));
+            // those that count for more come first, as it is cheaper to add or to subtract many rows at once; listed
+            // without branches, which nobody could foretell
+            std::vector<std::uint32_t> changed(examples_.size());
+            std::size_t more = 0, less = changed.size();
             answering([&](std::uint32_t i) {
                 const double c = block_.curvature(i, width_);
                 count += c > 0;
-                if (c != counted_[i]) changed.push_back(i);
+                changed[more] = changed[less - 1] = i;
+                more += c > counted_[i];
+                less -= c < counted_[i];
             });
-            // those that count for more come first, as it is cheaper to add or to subtract many rows at once
-            std::partition(changed.begin(), changed.end(),
-                           [&](std::uint32_t i) { return block_.curvature(i, width_) > counted_[i]; });
-            std::vector<double> by;
-            for (const std::uint32_t i : changed) {
+            changed.erase(changed.begin() + std::ptrdiff_t(more), changed.begin() + std::ptrdiff_t(less));
+            std::vector<double> by(changed.size());
+            for (std::size_t p = 0; p < changed.size(); ++p) {
+                const std::uint32_t i = changed[p];
                 const double c = block_.curvature(i, width_);
-                by.push_back(c - counted_[i]);
+                by[p] = c - counted_[i];
                 counted_[i] = c;
             }
             const std::size_t n = changed.size(), shares = std::min(shares_of(changed, crew), kMostSums);
@@ -394,18 +398,19 @@ private:
     /// Looks at examples at a fixed w, adds to u what their dual variables make of it, and, unless these answer to w,
     /// wakes those with something to gain.
     Tally look_at(const std::vector<std::uint32_t>& examples, const double* w, double* u, Crew& crew, double width) {
+        if (width > 0)  // nobody is visited between two answers
+            return look_with(wide() ? answer_wide<Block> : answer_loop<Block>, examples, w, u, crew, width);
         const auto run = wide() ? inspect_wide<Block> : inspect_loop<Block>;
-        const Tally all = look_with(run, examples, w, u, crew, width);
-        if (width > 0) return all;  // nobody is visited between two answers
+        const Tally all = look_with(run, examples, w, u, crew);
         calendar_.wake({}, std::size_t(block_.size()));
         note(examples);
         return all;
     }
 
     /// Runs a loop over examples that adds to u, in threads.
-    template <class Loop>
+    template <class Loop, class... Width>
     Tally look_with(Loop run, const std::vector<std::uint32_t>& examples, const double* w, double* u, Crew& crew,
-                    double width) {
+                    Width... width) {
         const std::size_t shares = shares_of(examples, crew), n = moving_.v.size();
         std::vector<Large<double>> sums(shares - 1, Large<double>(n));
         std::vector<Tally> tallies(shares);
@@ -414,7 +419,7 @@ private:
         crew.run(shares, [&](std::size_t t) {
             double* sum = t > 0 ? sums[t - 1].data() : u;
             tallies[t] = run(block_, scratches[t], share(examples, t, shares), w,
-                             {sum, sum, nullptr, nullptr, nullptr, nullptr}, width);
+                             {sum, sum, nullptr, nullptr, nullptr, nullptr}, width...);
         });
         Tally all = tallies[0];
         for (std::size_t t = 1; t < shares; ++t) {

@@ -72,9 +72,10 @@ constexpr Index kHead = 512;    // and of more, the first; the hardware follows 
 DUALSVM_AHEAD void prefetch(const void* from, Index bytes) {
     const Index n = bytes <= kShort ? bytes : kHead;
     const char* at = static_cast<const char*>(from);
-    for (Index b = 0; b < n; b += 256)  // some lines at a time, as nobody foretells how many there are
+    __builtin_prefetch(at);
+    for (Index b = 64; b < n; b += 256)  // some lines at a time, as nobody foretells how many there are
         for (Index line = b; line < b + 256; line += 64) __builtin_prefetch(at + std::min(line, n - 1));
-    if (n > 0) __builtin_prefetch(at + n - 1);  // the line in which it ends
+    if (n > 1) __builtin_prefetch(at + n - 1);  // the line in which it ends
 }
 
 /// The largest of some numbers and one more, without their signs.

@@ -116,7 +116,7 @@ struct TwoSided {
         Coordinate& c = at[i];
         const double old = c.b, slack = std::abs(t.r) - epsilon;
         if (squared) {
-            c.b = slack > 0 ? std::copysign(2 * c.cost * slack, t.r) : 0.0;
+            c.b = std::copysign(2 * c.cost * std::max(0.0, slack), t.r);
             t.moved = c.b - old;
             return {std::abs(c.b) * (std::abs(c.b) / (4 * c.cost)), 0.0};
         }
@@ -129,9 +129,9 @@ struct TwoSided {
     double curvature(Index i, double width) const {
         const Coordinate& c = at[i];
         const double b = std::abs(c.b);
-        if (squared) return b > 0 ? 2 * c.cost : 0.0;
+        if (squared) return double(b > 0) * 2 * c.cost;
         if (b < c.cost * (1 - 2 * epsilon / width)) return 2 * c.cost;
-        return b > 0 && b < c.cost ? c.cost : 0.0;
+        return double((b > 0) & (b < c.cost)) * c.cost;
     }
 
     void deposit_step(Index i, const Weights& u, const Scratch& t) const {

@@ -1,6 +1,10 @@
-"""Fixtures that several files of tests share."""
+"""Fixtures that several files of tests share, and how hypothesis looks for examples."""
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("same", derandomize=True)  # --hypothesis-profile=default looks at others each time
+settings.load_profile("same")
 
 
 @pytest.fixture(scope="session")

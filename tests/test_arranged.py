@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dualsvm import Prior, Problem, SVMClassifier, solve, state
+from dualsvm.linear.report import sparse
 from dualsvm.rows import Rows
 
 RNG = np.random.default_rng(0)
@@ -20,6 +21,22 @@ TERMS = {
     "bounds": {"lower": MEAN - 0.5, "upper": np.inf},
     "covariance": {"prior": Prior(covariance=np.diag(VARIANCE[0]) + 0.1)},
 }
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_dual_variables_are_reported_line_by_line(seed):
+    rng = np.random.default_rng(seed)
+    n = rng.integers(1, 30)
+    parts = [
+        rng.normal(size=(n, k)) * (rng.random((n, k)) < rng.random()) for k in rng.integers(1, 5, rng.integers(1, 4))
+    ]
+    if rng.random() < 0.5:
+        parts.append(np.asfortranarray(np.zeros((n, 3))))
+    reported, wanted = sparse([parts[0][:, 0], *parts]), np.hstack([parts[0][:, :1], *parts]).T
+    np.testing.assert_array_equal(reported.toarray(), wanted)
+    assert reported.nnz == np.count_nonzero(wanted)
+    assert reported.has_canonical_format
+    np.testing.assert_array_equal(sparse([wanted[0]]).toarray(), wanted[:1])
 
 
 NEVER = -1.0  # so few numbers are not zero

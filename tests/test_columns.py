@@ -57,7 +57,7 @@ def assert_state(state):
     lower, upper = state.certify()
     assert lower == pytest.approx(dual(given, alpha), rel=1e-10)
     assert upper == pytest.approx(primal(given, w), rel=1e-10)
-    assert lower <= upper
+    assert lower <= upper * (1 + 1e-12)  # at the optimum, rounding may have them cross
     return lower
 
 

@@ -49,7 +49,7 @@ def completions(task, y):
 # classes
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), form=st.sampled_from(sorted(FORMS)), scale=st.sampled_from([1e-6, 1.0, 1e6]))
 def test_classes_find_the_best(seed, form, scale):
     task = known(HiddenMulticlass(COUNTS, cost=COST), X, Y)
@@ -164,7 +164,7 @@ def test_classes_of_any_kind():
 # sequences
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=30, deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     missing=st.sampled_from([0.0, 0.4]),

@@ -71,7 +71,7 @@ def problems(draw):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@settings(max_examples=20, deadline=None, derandomize=True)
+@settings(max_examples=20, deadline=None)
 @given(problems(), st.sampled_from([1e-1, 1e-4]), st.sampled_from([0.0, 1e-3, 0.1]), st.sampled_from([2, 200]))
 def test_what_holds_of_all_rounds(case, tol, round_tol, max_iter):
     task, inputs, labels, init, cost, weight, terms = case

@@ -155,7 +155,7 @@ class Watched:
 
 
 @pytest.mark.parametrize("scale", SCALES)
-@settings(derandomize=True, deadline=None, max_examples=75)
+@settings(deadline=None, max_examples=75)
 @given(data=st.data(), threads=st.sampled_from([1, 2]), verbs=st.lists(st.sampled_from(VERBS), max_size=6))
 def test_any_sequence_of_verbs(scale, data, threads, verbs):
     problem, statement = data.draw(cases(scale))

@@ -47,7 +47,7 @@ def lists(draw, largest=40):
 
 
 @pytest.mark.parametrize("kind", SCORES)
-@settings(derandomize=True, deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=30)
 @given(made=lists(), margin=st.sampled_from(MARGINS), n_grades=st.sampled_from([1, 2, 3, 1000]))
 def test_violated_pairs_are_counted(kind, made, margin, n_grades):
     start, rng = made
@@ -90,7 +90,7 @@ def test_no_lists():
     assert swapped(np.empty(0), np.empty(0), [0, 0, 0], 1.0) == [0.0, 0.0]
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=100)
 @given(
     seed=st.integers(0, 2**32 - 1),
     n=st.integers(1, 60),

@@ -94,7 +94,7 @@ moments = st.dictionaries(
 )
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60, deadline=None)
 @given(moments)
 @example({k: {0: "after", 1: "before", 2: "after"} for k in range(1, 30)})
 @example({k: {k % SHARES: "before"} for k in range(1, 60)})

@@ -19,7 +19,6 @@ from .reference import listed, state
 KINDS = ("rows", "groups", "binary", "multiclass", "slack", "regression", "ranking", "lists")
 ROUNDS, NEAR = 300, 1e-2  # so many rounds lead so near the optimum of any of these, and mostly much nearer
 QUICKLY = {
-    "derandomize": True,
     "deadline": None,
     "phases": [Phase.generate],
 }  # smaller failures take minutes

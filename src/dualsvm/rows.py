@@ -13,7 +13,8 @@ from . import _core
 from .checks import Array, as_array, as_number
 
 _SOME = 1000  # rows that suffice for a mean
-_GOLDEN = (5**0.5 - 1) / 2  # whose multiples, modulo 1, lie everywhere
+_GOLDEN = (5**0.5 - 1) / 2
+_PLACES = np.arange(4 * _SOME) * _GOLDEN % 1.0  # everywhere between 0 and 1
 _CHUNK = 1 << 20  # numbers turned into float64 at a time by the plain numpy products
 
 
@@ -89,7 +90,7 @@ class Rows:
             if (nnz := self.matrix.nnz) == 0:
                 return float(constant)
             # entries here and there, as rows may repeat a pattern
-            some = (np.arange(4 * _SOME) * _GOLDEN % 1.0 * nnz).astype(np.intp)
+            some = (_PLACES * nnz).astype(np.intp)
             squares = np.square(self.matrix.data[some], dtype=np.float64)
             if variance is not None:
                 squares *= variance[self.matrix.indices[some]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import threading
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -29,6 +30,7 @@ _SURE = 1 - 1e-6  # of the tolerance: what passes add up is rounded otherwise th
 _COARSE = 0.1  # gap to which to solve the first of the problems that draw the weights
 _NEAR = 3.0  # times the tolerance: from such a gap on, drawn weights may be good enough before they are where drawn
 _PEEK = 4.0  # visits per example after which to see whether they are
+_RANDOM, _SEEDING = np.random.RandomState(0), threading.Lock()  # seeded anew by whoever holds the lock
 
 
 def solve(
@@ -408,13 +410,23 @@ def as_seed(random_state: Any) -> int:
 
 @functools.lru_cache
 def _seed(number: int | np.integer) -> int:
-    """Return the seed that a random state with this seed gives, which takes as long as a small solve."""
-    return int(check_random_state(number).randint(2**31 - 1))
+    """Return the seed that a random state with this seed gives: to make one takes as long as a small solve."""
+    if not 0 <= number < 2**32:
+        return int(check_random_state(number).randint(2**31 - 1))  # which says what is wrong
+    with _SEEDING:
+        _RANDOM.seed(number)
+        return int(_RANDOM.randint(2**31 - 1))
 
 
 def together(threads: int) -> int:
     """Return how many threads run at once, if so many are asked for: those that wait for one another must."""
-    return min(threads, joblib.cpu_count()) if threads > 1 else threads
+    return min(threads, _cores()) if threads > 1 else threads
+
+
+@functools.lru_cache
+def _cores() -> int:
+    """Return how many cores this process may use, which takes as long to find out as to look at 100,000 numbers."""
+    return int(joblib.cpu_count())
 
 
 def as_threads(n_jobs: int | None) -> int:

@@ -7,17 +7,22 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.sparse as sp
 
+from .. import _core
 from ..checks import Array
 from ..solution import Record, Solution
 
 
 def sparse(parts: Sequence[Array]) -> sp.csr_array:
     """Return arrays of one line for every example, side by side, turned around and without their zeros."""
-    lines = [line for part in parts for line in part.reshape(len(part), -1).T]
-    kept = [np.flatnonzero(line != 0) for line in lines]
-    start = np.cumsum([0, *map(len, kept)])
-    values = np.concatenate([line[some] for line, some in zip(lines, kept, strict=True)])
-    return sp.csr_array((values, np.concatenate(kept), start), shape=(len(lines), len(parts[0])))
+    filled = [_core.turned(np.ascontiguousarray(part.reshape(len(part), -1), np.float64)) for part in parts]
+    values, columns, starts = filled[0]
+    if len(filled) > 1:
+        values, columns = (np.concatenate([part[k] for part in filled]) for k in range(2))
+        ends = np.cumsum([0, *(len(part[0]) for part in filled)])
+        starts = np.append(
+            np.concatenate([part[2][:-1] + end for part, end in zip(filled, ends[:-1], strict=True)]), ends[-1]
+        )
+    return sp.csr_array((values, columns, starts), shape=(len(starts) - 1, len(parts[0])))
 
 
 def stacked(weights: list[Array]) -> Array:
