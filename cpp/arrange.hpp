@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "large.hpp"
@@ -20,8 +21,8 @@ namespace dualsvm {
 template <class T, class I>
 struct Filled {
     std::vector<I> start;
-    Large<I> column;
-    Large<T> x;
+    Raw<I> column;
+    Raw<T> x;
 };
 
 template <class T, class I>
@@ -52,8 +53,9 @@ Index count_filled(const T* x, Index n) {
 template <class I>
 Filled<double, I> turned(const double* x, Index n, Index k) {
     Filled<double, I> out{std::vector<I>(std::size_t(k) + 1), {}, {}};
+    I* const count = out.start.data() + 1;
     for (Index i = 0; i < n; ++i)
-        for (Index j = 0; j < k; ++j) out.start[std::size_t(j) + 1] += x[i * k + j] != 0;
+        for (Index j = 0; j < k; ++j) count[j] += x[i * k + j] != 0;
     for (std::size_t j = 1; j < out.start.size(); ++j) out.start[j] += out.start[j - 1];
     out.column.resize(std::size_t(out.start.back()));
     out.x.resize(out.column.size());
@@ -80,8 +82,8 @@ Filled<double, I> turned(const double* x, Index n, Index k) {
 template <class T, class I>
 struct Arranged {
     std::vector<I> order;  // the columns, by their new numbers
-    Large<I> column;
-    Large<T> x;
+    Raw<I> column;
+    Raw<T> x;
 };
 
 template <class T, class I>
@@ -92,10 +94,16 @@ Arranged<T, I> common_first(const I* start, std::size_t n_rows, const I* column,
         for (std::size_t k = 1; k < ends.size(); ++k) ends[k] += ends[k - 1];
     };
     const auto n = std::size_t(start[n_rows]);
-    std::vector<std::uint32_t> count(n_columns);
-    for (std::size_t p = 0; p < n; ++p) ++count[std::size_t(column[p])];
+    std::vector<std::vector<std::uint32_t>> counts(n_parts, std::vector<std::uint32_t>(n_columns));
+    in_threads(std::int64_t(n_parts), int(n_parts), [&](std::int64_t piece) {
+        const auto k = std::size_t(piece);
+        for (std::size_t p = n * k / n_parts; p < n * (k + 1) / n_parts; ++p) ++counts[k][std::size_t(column[p])];
+    });
+    auto& count = counts[0];
+    for (std::size_t k = 1; k < n_parts; ++k)
+        std::transform(count.begin(), count.end(), counts[k].begin(), count.begin(), std::plus<>());
 
-    Arranged<T, I> out{std::vector<I>(n_columns), Large<I>(n), Large<T>(n)};
+    Arranged<T, I> out{std::vector<I>(n_columns), Raw<I>(n), Raw<T>(n)};
     struct Place {
         I number;
         std::uint32_t heap;  // all heaps of one part come before those of the next

@@ -39,4 +39,23 @@ private:
 template <class T>
 using Large = std::vector<T, Pages<T>>;
 
+/// The same for numbers that are not 0 at first, but whatever there was: where all of them are written in any case,
+/// and maybe by threads, which then are also those that are given the pages.
+template <class T>
+struct Unfilled : Pages<T> {
+    template <class U>
+    struct rebind {
+        using other = Unfilled<U>;
+    };
+    Unfilled() = default;
+    template <class U>
+    Unfilled(const Unfilled<U>&) {}
+
+    void construct(T* at) { ::new (at) T; }
+    void construct(T* at, const T& value) { ::new (at) T(value); }
+};
+
+template <class T>
+using Raw = std::vector<T, Unfilled<T>>;
+
 }  // namespace dualsvm

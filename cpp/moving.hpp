@@ -113,6 +113,9 @@ struct Moving {
         return !prior.apart() && !loose() && least >= 0 && moves <= kFew * std::int64_t(examples);
     }
 
+    /// Whether v is just as it was built from alpha.
+    bool built() const { return moves == 0 && !prior.apart() && !loose(); }
+
     /// v and w of u = sum alpha x, and with them the linear part.
     void rebuild(Large<double> u, double linear_part) {
         v = prior.scaled(std::move(u));

@@ -109,8 +109,8 @@ struct Multiclass {
         auto room = rows.room();
         score_classes(rows, rows.entries(r, room), table(w), score);
     }
-    template <class Some>
-    void part(const Some& rows, Index r, const LightWeights& w, float* score) const {
+    template <class Some, class Number>
+    void part(const Some& rows, Index r, const LightWeights& w, Number* score) const {
         auto room = rows.room();
         score_classes(rows, rows.entries(r, room), class_table(w), score);
     }

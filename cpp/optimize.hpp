@@ -120,7 +120,8 @@ public:
     Bounds certify(Crew& crew) override {
         exactly(crew);
         if (!moving_.judged) return bounds(examples_, crew, 0.0).bounds;
-        if (Once<Block> && examples_.size() >= kLarge && moving_.fresh(examples_.size())) return stated(moving_.loss);
+        const bool fresh = Once<Block> && examples_.size() >= kLarge && moving_.fresh(examples_.size());
+        if (fresh || moving_.built()) return stated(moving_.loss);
         Large<double> u(moving_.v.size());
         const double linear = gather(nullptr, u.data(), crew);
         return settle(std::move(u), linear, moving_.loss);
@@ -372,10 +373,27 @@ private:
 
     /// Looks at examples between passes, at the weights of now or at those offered.
     Tally look_now(const std::vector<std::uint32_t>& examples, bool offered, Crew& crew) {
-        const auto look = [&](const auto& w) { return look_over(examples, w, nullptr, crew, kScreened); };
+        const auto look = [&](const auto& w) {
+            if constexpr (Divisible<Block>)
+                if (columns_) {
+                    finds_.resize(examples.size());
+                    return look_in_parts(share(examples, 0, 1), w, crew);
+                }
+            return look_over(examples, w, nullptr, crew, kScreened);
+        };
         if constexpr (Lightened<Block>)
             if (Light* light = moving_.light.get()) return look(offered ? light->offer() : light->now());
         return look((offered ? moving_.offered() : moving_.weights()).data());
+    }
+
+    /// The same, each thread at some of the columns.
+    Tally look_in_parts(const Visits& visits, const double* w, Crew& crew) {
+        return columns_->template survey<double>(block_, visits, w, block_.n_scores(Weights{}), crew);
+    }
+    Tally look_in_parts(const Visits& visits, const LightWeights& w, Crew& crew) {
+        const Index n = block_.n_scores(w);
+        return w.exactly ? columns_->template survey<double>(block_, visits, w, n, crew)
+                         : columns_->template survey<float>(block_, visits, w, n, crew);
     }
 
     /// Looks at examples at a fixed w, in the order in which their rows lie.

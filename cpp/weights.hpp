@@ -86,6 +86,11 @@ public:
     /// 1/2 (w-m)' S^-1 (w-m)
     double distance(const Large<double>& w) const {
         double sum = 0;
+        if (!apart() && variance_.empty()) {
+#pragma omp simd reduction(+ : sum)
+            for (std::size_t k = 0; k < n_; ++k) sum += w[k] * w[k];
+            return 0.5 * sum;
+        }
         for (std::size_t k = 0; k < n_; ++k) {
             const double away = apart() ? w[k] - mean_[k] : w[k];
             sum += variance_.empty() ? away * away : away * away / variance_[k];

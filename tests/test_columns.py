@@ -93,6 +93,22 @@ def test_many_classes(k, threads):
         before = lower
 
 
+@pytest.mark.parametrize("threads", [2, 3])
+@pytest.mark.parametrize("task, n", [("binary", 66_000), ("regression", 66_000), ("multiclass", 20_000)])
+def test_looks_at_more_examples_than_there_is_room_for_scores(task, n, threads):
+    """A pass that ends at its goal has looked at everybody, which is what the upper bound then comes from."""
+    some = np.random.default_rng(1).integers(N, size=n)
+    y = {"binary": SIGNS, "regression": TARGETS, "multiclass": LABELS}[task]
+    given = stated(task, rows(np.float32)[some], y=y[some], cost=COST[task] * N / n)
+    assert divided(given, threads)
+    state = State(given, None, 0, threads)
+    for goal in (0.3, 0.03):
+        while not state.reached:
+            state.optimize(100, goal)
+        assert_state(state)
+        state.reached = False
+
+
 @pytest.mark.parametrize("index", [np.int32, np.int64])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("task", ARGUMENTS)
