@@ -1,7 +1,9 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <vector>
 
 #include "large.hpp"
@@ -45,6 +47,11 @@
 // Squared hinge: no cap, alpha_i^2 / (4 C_i) is subtracted from the dual.
 
 namespace dualsvm {
+
+/// x if that holds, else 0: without a branch, which nobody could foretell.
+inline double masked(bool holds, double x) {
+    return std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) & -std::uint64_t(holds));
+}
 
 /// What one look at a block at a fixed w finds.
 struct Look {

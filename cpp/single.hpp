@@ -117,8 +117,8 @@ struct Single {
     }
     double curvature(Index i, double) const {
         const Coordinate& c = at[i];
-        if (squared) return double(c.alpha > 0) * 2 * c.cost;  // without a branch, which nobody could foretell
-        return double((c.alpha > 0) & (c.alpha < c.cost)) * c.cost;
+        if (squared) return masked(c.alpha > 0, 2 * c.cost);
+        return masked((c.alpha > 0) & (c.alpha < c.cost), c.cost);
     }
 
     void deposit_step(Index i, const Weights& u, const Scratch& t) const {

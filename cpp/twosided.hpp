@@ -129,9 +129,9 @@ struct TwoSided {
     double curvature(Index i, double width) const {
         const Coordinate& c = at[i];
         const double b = std::abs(c.b);
-        if (squared) return double(b > 0) * 2 * c.cost;
+        if (squared) return masked(b > 0, 2 * c.cost);
         if (b < c.cost * (1 - 2 * epsilon / width)) return 2 * c.cost;
-        return double((b > 0) & (b < c.cost)) * c.cost;
+        return masked((b > 0) & (b < c.cost), c.cost);
     }
 
     void deposit_step(Index i, const Weights& u, const Scratch& t) const {

@@ -94,7 +94,7 @@ def test_many_classes(k, threads):
 
 
 @pytest.mark.parametrize("threads", [2, 3])
-@pytest.mark.parametrize("task, n", [("binary", 66_000), ("regression", 66_000), ("multiclass", 20_000)])
+@pytest.mark.parametrize(("task", "n"), [("binary", 66_000), ("regression", 66_000), ("multiclass", 20_000)])
 def test_looks_at_more_examples_than_there_is_room_for_scores(task, n, threads):
     """A pass that ends at its goal has looked at everybody, which is what the upper bound then comes from."""
     some = np.random.default_rng(1).integers(N, size=n)
