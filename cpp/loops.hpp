@@ -8,6 +8,7 @@
 
 #include "block.hpp"
 #include "calendar.hpp"
+#include "crew.hpp"
 #include "moving.hpp"
 #include "random.hpp"
 #include "simd.hpp"
@@ -37,6 +38,14 @@ std::vector<Private<Block>> scratches(const Block& block, std::size_t threads) {
     many.reserve(threads);
     while (many.size() < threads) many.emplace_back(block);
     return many;
+}
+
+constexpr std::size_t kShared = 64;  // examples that are worth a thread
+
+/// How many threads are worth having for these examples.
+inline std::size_t shares_of(const std::vector<std::uint32_t>& examples, const Crew& crew,
+                             std::size_t least = kShared) {
+    return std::max<std::size_t>(1, std::min(crew.threads(), examples.size() / least));
 }
 
 constexpr std::size_t kAhead = 4;  // how many visits ahead a row is asked for

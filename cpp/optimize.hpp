@@ -2,20 +2,19 @@
 
 #include <chrono>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <type_traits>
 #include <vector>
 
+#include "answered.hpp"
 #include "block.hpp"
 #include "calendar.hpp"
 #include "columns.hpp"
 #include "crew.hpp"
 #include "loops.hpp"
 #include "order.hpp"
-#include "outer.hpp"
 #include "random.hpp"
 #include "simd.hpp"
 #include "state.hpp"
@@ -24,13 +23,10 @@
 
 namespace dualsvm {
 
-constexpr std::size_t kShared = 64;      // examples that are worth a thread,
-constexpr std::size_t kScreened = 2048;  // ... where it is seen between passes who sleeps
+constexpr std::size_t kScreened = 2048;  // examples that are worth a thread where it is seen who sleeps
 constexpr std::size_t kLarge = 10000;    // examples from which on it takes a while to build v from alpha
-constexpr std::size_t kMostSums = 4;     // threads that each keep a Hessian of their own
 constexpr double kCoarse = 3e-4;         // gap down to which weights may be light,
 constexpr std::int64_t kRough = 64;      // and visits per example
-constexpr std::size_t kTogether = 16;    // examples side by side that answer where not all do
 
 template <class Block>
 class StateOf final : public State {
@@ -130,75 +126,32 @@ public:
     bool smooth() const override { return Smooth<Block> && !moving_.prior.boxed(); }
     Rounded answer(double width, std::int64_t stride, Crew& crew) override {
         alone();
-        width_ = width;
-        stride_ = std::size_t(std::max<std::int64_t>(stride, 1));
-        curved_.clear();
-        if (stride_ == 1) return bounds(examples_, crew, width);
+        answered_.begin(width, stride);
+        if (answered_.all()) return bounds(examples_, crew, width);
         std::vector<std::uint32_t> some;
-        answering([&](std::uint32_t i) { some.push_back(i); });
+        answered_.each(examples_, [&](std::uint32_t i) { some.push_back(i); });
         return bounds(some, crew, width);
     }
     Rounded refine(double width, Crew& crew) override {
         alone();
-        if constexpr (Smooth<Block>) {
-            const auto curved = [&](std::uint32_t i) { return block_.curvature(i, width_) > 0; };
-            std::erase_if(curved_, std::not_fn(curved));
-            if (curved_.empty())
-                answering([&](std::uint32_t i) {
-                    if (curved(i)) curved_.push_back(i);
-                });
-        }
-        width_ = width;
         moving_.fix();
         Large<double> u(moving_.v.size());
         moving_.prior.unscaled(moving_.v, moving_.sigma, u.data());
         double tangents = moving_.linear;  // l.alpha - w.u, which the losses are at least
         for (std::size_t k = 0; k < u.size(); ++k) tangents -= moving_.offered()[k] * u[k];
-        const auto run = wide() ? refine_wide<Block> : refine_loop<Block>;
-        const Tally all = look_with(run, curved_, moving_.offered().data(), u.data(), crew, width);
+        Tally all;
+        if constexpr (Smooth<Block>)
+            all = look_with(wide() ? refine_wide<Block> : refine_loop<Block>,
+                            answered_.curved(block_, examples_, width), moving_.offered().data(), u.data(), crew,
+                            width);
         const Bounds bounds = settle(std::move(u), moving_.linear + all.linear, tangents + all.loss);
         return {bounds, tangents + all.smooth, all.gap, all.curve};
     }
     void own(double* w) const override { std::copy(moving_.weights().begin(), moving_.weights().end(), w); }
 
     std::int64_t curve(double* sum, Crew& crew) override {
-        std::int64_t count = 0;
-        if constexpr (Smooth<Block>) {
-            const std::size_t d = moving_.v.size();
-            counted_.resize(std::size_t(block_.size()));
-            // those that count for more come first, as it is cheaper to add or to subtract many rows at once; listed
-            // without branches, which nobody could foretell
-            std::vector<std::uint32_t> changed(examples_.size());
-            std::size_t more = 0, less = changed.size();
-            answering([&](std::uint32_t i) {
-                const double c = block_.curvature(i, width_);
-                count += c > 0;
-                changed[more] = changed[less - 1] = i;
-                more += c > counted_[i];
-                less -= c < counted_[i];
-            });
-            changed.erase(changed.begin() + std::ptrdiff_t(more), changed.begin() + std::ptrdiff_t(less));
-            std::vector<double> by(changed.size());
-            for (std::size_t p = 0; p < changed.size(); ++p) {
-                const std::uint32_t i = changed[p];
-                const double c = block_.curvature(i, width_);
-                by[p] = c - counted_[i];
-                counted_[i] = c;
-            }
-            const std::size_t n = changed.size(), shares = std::min(shares_of(changed, crew), kMostSums);
-            std::vector<std::vector<double>> parts(shares - 1, std::vector<double>(d * d));
-            std::vector<Outer<std::remove_cvref_t<decltype(block_.rows)>>> outers;
-            for (std::size_t t = 0; t < shares; ++t)
-                outers.emplace_back(block_.rows, t > 0 ? parts[t - 1].data() : sum);
-            crew.run(shares, [&](std::size_t t) {
-                auto& outer = outers[t];
-                const std::size_t from = n * t / shares, to = n * (t + 1) / shares;
-                wide() ? outer.add_wide(changed, by, from, to) : outer.add_loop(changed, by, from, to);
-            });
-            for (const auto& part : parts)
-                for (std::size_t k = 0; k < d * d; ++k) sum[k] += part[k];
-        }
-        return count;
+        if constexpr (Smooth<Block>) return answered_.curve(block_, examples_, sum, moving_.v.size(), crew);
+        return 0;
     }
 
     void draw(const double* centre, double kappa) override {
@@ -447,19 +400,6 @@ private:
         return all;
     }
 
-    /// Calls f with the examples that answered last: of every `stride_` runs the first.
-    template <class F>
-    void answering(const F& f) const {
-        const std::size_t run = stride_ > 1 ? kTogether : examples_.size();
-        for (std::size_t from = 0; from < examples_.size(); from += stride_ * run)
-            for (std::size_t p = from; p < std::min(from + run, examples_.size()); ++p) f(examples_[p]);
-    }
-
-    /// How many threads are worth having for these examples.
-    static std::size_t shares_of(const std::vector<std::uint32_t>& examples, const Crew& crew,
-                                 std::size_t least = kShared) {
-        return std::max<std::size_t>(1, std::min(crew.threads(), examples.size() / least));
-    }
     auto scratch(std::size_t shares) const { return scratches(block_, shares); }
 
     /// The share of thread t among `shares`, with room for its notes.
@@ -492,11 +432,8 @@ private:
     Order order_;
     std::vector<std::uint32_t> due_;  // in the present pass
     std::vector<Find> finds_;
-    std::size_t dozing_ = 0;             // how many of those who were noted last doze
-    Large<double> counted_;              // what the Hessian counts the examples with
-    double width_ = 1;                   // of the kinks, when the examples answered last
-    std::size_t stride_ = 1;             // and one run of how many did
-    std::vector<std::uint32_t> curved_;  // whose losses were curved there, once that was asked
+    std::size_t dozing_ = 0;    // how many of those who were noted last doze
+    Answered<Block> answered_;  // for Newton's method
 };
 
 }  // namespace dualsvm
