@@ -29,13 +29,7 @@ public:
         next_.swap(later_);
     }
 
-    void enter(std::uint32_t example, Find find) {
-        asleep_[example] = find == Find::rest;
-        if (find == Find::gain || find == Find::doze) next_.push_back(example);
-        if (find == Find::little) later_.push_back(example);
-    }
-
-    /// The same for many, without branches, which nobody could foretell.
+    /// Takes note of what was found of some, without branches, which nobody could foretell.
     void enter(const std::vector<std::uint32_t>& examples, const Find* finds) {
         std::size_t next = next_.size(), later = later_.size();
         next_.resize(next + examples.size() + 1);
@@ -52,7 +46,21 @@ public:
         later_.resize(later);
     }
 
-    bool sleeps(std::uint32_t example) const { return asleep_[example]; }
+    /// The same for those only who slept so far; returns how many do no longer.
+    std::int64_t rouse(const std::vector<std::uint32_t>& examples, const Find* finds) {
+        const std::size_t before = next_.size();
+        std::size_t next = before;
+        next_.resize(next + examples.size() + 1);
+        for (std::size_t p = 0; p < examples.size(); ++p) {
+            const std::uint32_t example = examples[p];
+            const bool woken = (asleep_[example] != 0) & (finds[p] != Find::rest);
+            asleep_[example] &= !woken;
+            next_[next] = example;
+            next += woken;
+        }
+        next_.resize(next);
+        return std::int64_t(next - before);
+    }
 
     /// How many sleep.
     std::size_t sleeping() const { return std::size_t(std::count(asleep_.begin(), asleep_.end(), 1)); }

@@ -182,6 +182,33 @@ DUALSVM_WIDE double gather_part_wide(const Block& block, typename Block::Scratch
     return gather_part_loop(block, scratch, rows, bias, examples, u);
 }
 
+/// How many numbers of row i lie before a column: to count reads ahead, which to search does not.
+template <class Rows, class I>
+__attribute__((always_inline)) inline I numbers_before(const Rows& rows, Index i, I border) {
+    I before = 0;
+#pragma omp simd reduction(+ : before)
+    for (I p = rows.start[i]; p < rows.stop[i]; ++p) before += rows.column[p] < border;
+    return before;
+}
+
+/// Finds out what must be known of some examples before several threads visit them: the norms of their rows, and where
+/// these pass the borders.
+template <class Block, class I>
+inline void prepare_loop(Block& block, Index from, Index to, const double* s, const std::vector<I>& borders,
+                         std::vector<Raw<I>>& cuts) {
+    for (Index i = from; i < to; ++i) {
+        block.measure(i, s);
+        for (std::size_t k = 0; k < cuts.size(); ++k)
+            cuts[k][std::size_t(i)] = block.rows.start[i] + numbers_before(block.rows, i, borders[k]);
+    }
+}
+
+template <class Block, class I>
+DUALSVM_WIDE void prepare_wide(Block& block, Index from, Index to, const double* s, const std::vector<I>& borders,
+                               std::vector<Raw<I>>& cuts) {
+    prepare_loop(block, from, to, s, borders, cuts);
+}
+
 /// Calls f with some of the rows that are not empty, here and there.
 template <class Rows, class F>
 void sample(const Rows& rows, std::size_t n, const F& f) {
@@ -225,18 +252,15 @@ class Columns {
 public:
     /// With as many parts as there are threads.
     Columns(Block& block, std::size_t n_parts, std::size_t batch, const double* s, Crew& crew)
-        : batch_(batch), cuts_(n_parts - 1, std::vector<I>(std::size_t(block.size()))) {
+        : batch_(batch), cuts_(n_parts - 1, Raw<I>(std::size_t(block.size()))) {
         const Rows& rows = block.rows;
         const std::vector<I> borders = divide(rows, n_parts);
         borders_.assign(borders.begin(), borders.end());
         std::atomic<Index> next{0};  // a thread that has just been hired takes a while to come
         crew.run(n_parts, [&](std::size_t) {
+            const auto run = wide() ? prepare_wide<Block, I> : prepare_loop<Block, I>;
             for (Index i; (i = next.fetch_add(kClaim)) < block.size();)
-                for (const Index end = std::min(i + kClaim, block.size()); i < end; ++i) {
-                    block.measure(i, s);
-                    for (std::size_t k = 0; k < cuts_.size(); ++k)
-                        cuts_[k][std::size_t(i)] = cut(rows, i, borders[k]);
-                }
+                run(block, i, std::min(i + kClaim, block.size()), s, borders, cuts_);
         });
         for (std::size_t t = 0; t < n_parts; ++t) {
             Rows part = rows;
@@ -330,16 +354,6 @@ private:
     /// The block with the dual variables that thread t has.
     const Block& own(const Block& block, std::size_t t) const { return t > 0 ? others_[t - 1] : block; }
 
-    /// Where the columns of a row pass the border: to count reads ahead, which to search does not.
-    static I cut(const Rows& rows, Index i, I border) {
-        const I* column = rows.column;
-        const I from = rows.start[i], to = rows.stop[i];
-        I before = from;
-#pragma omp simd reduction(+ : before)
-        for (I p = from; p < to; ++p) before += column[p] < border;
-        return before;
-    }
-
     /// Where to divide the columns so that all parts have as many numbers, at lines of the cache.
     static std::vector<I> divide(const Rows& rows, std::size_t n_parts) {
         std::vector<I> columns, borders;
@@ -357,7 +371,7 @@ private:
 
     std::size_t batch_;
     std::vector<std::size_t> borders_;
-    std::vector<std::vector<I>> cuts_;
+    std::vector<Raw<I>> cuts_;
     std::vector<Rows> parts_;
     std::vector<Block> others_;
     std::vector<std::vector<Find>> finds_;

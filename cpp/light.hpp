@@ -83,8 +83,8 @@ public:
         };
         fill(v, now_);
         fill(offer, offer_);
-        square_ = squares(now_);
-        offered_ = squares(offer_);
+        square_ = squares(now_.data(), Index(now_.size()));
+        offered_ = squares(offer_.data(), Index(offer_.size()));
     }
 
     LightWeights now() { return tell(now_, false); }
@@ -110,7 +110,7 @@ public:
     /// offer = v
     void restart() {
         offer_ = now_;
-        square_ = offered_ = squares(now_);
+        square_ = offered_ = squares(now_.data(), Index(now_.size()));
     }
 
     /// What is offered, in double precision.
@@ -142,13 +142,6 @@ private:
             f(t, first(t) * stride_, first(t + 1) * stride_);
             f(t, width_ * stride_ + first(t) * rest_, width_ * stride_ + first(t + 1) * rest_);
         });
-    }
-
-    static double squares(const Large<float>& weights) {
-        double sum = 0;
-#pragma omp simd reduction(+ : sum)
-        for (std::size_t k = 0; k < weights.size(); ++k) sum += double(weights[k]) * weights[k];
-        return sum;
     }
 
     Index line_, rest_, stride_, width_;

@@ -90,13 +90,12 @@ public:
         const Tally all = look_now(examples_, true, crew);
         moving_.loss = all.loss;
         moving_.judged = true;
-        if (settle) calendar_.wake({}, std::size_t(block_.size()));
         std::int64_t woken = 0;
-        for (std::size_t p = 0; p < examples_.size(); ++p) {
-            if (!settle && (finds_[p] == Find::rest || !calendar_.sleeps(examples_[p]))) continue;
-            calendar_.enter(examples_[p], finds_[p]);
-            woken += finds_[p] != Find::rest;
-        }
+        if (settle) {
+            calendar_.wake({}, std::size_t(block_.size()));
+            woken = note(examples_);
+        } else
+            woken = calendar_.rouse(examples_, finds_.data());
         const double upper = moving_.distance() + all.loss;
         return {std::int64_t(examples_.size()), woken, upper - moving_.dual()};
     }

@@ -150,7 +150,9 @@ struct Dense {
         if (bias != 0) move(t, d, a * bias);
     }
 
-    double norm(Index i, const double* s) const { return inner(i, i, s); }
+    double norm(Index i, const double* s) const {
+        return s ? inner(i, i, s) : squares_loop(row(i), d) + bias * bias;
+    }
 
     double inner(Index i, Index j, const double* s) const {
         const T *p = row(i), *q = row(j);
@@ -274,10 +276,7 @@ struct Csr {
             each(i, [&](Index k, double value) { sum += s[k] * value * value; });
             return sum;
         }
-        const Index end = Index(stop[i]);
-#pragma omp simd reduction(+ : sum)
-        for (Index p = Index(start[i]); p < end; ++p) sum += double(x[p]) * double(x[p]);
-        return sum + bias * bias;
+        return squares_loop(x + start[i], Index(stop[i]) - Index(start[i])) + bias * bias;
     }
 
     double inner(Index i, Index j, const double* s) const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 
@@ -76,6 +77,28 @@ __attribute__((always_inline)) inline double most(Lane x) {
     return std::max(std::max(x[0], x[1]), std::max(x[2], x[3]));
 }
 
+/// The sum of the squares of some numbers: several sums, as each addition has to wait for the last of its own.
+template <class T>
+__attribute__((always_inline)) inline double squares_loop(const T* x, std::ptrdiff_t n) {
+    Lane a{}, b{}, c{}, d{};
+    std::ptrdiff_t k = 0;
+    for (; k + 4 * kLane <= n; k += 4 * kLane) {
+        a += load(x + k) * load(x + k);
+        b += load(x + k + kLane) * load(x + k + kLane);
+        c += load(x + k + 2 * kLane) * load(x + k + 2 * kLane);
+        d += load(x + k + 3 * kLane) * load(x + k + 3 * kLane);
+    }
+    for (; k + kLane <= n; k += kLane) a += load(x + k) * load(x + k);
+    double rest = 0;
+    for (; k < n; ++k) rest += double(x[k]) * double(x[k]);
+    return sum((a + b) + (c + d)) + rest;
+}
+
+template <class T>
+DUALSVM_WIDE double squares_wide(const T* x, std::ptrdiff_t n) {
+    return squares_loop(x, n);
+}
+
 /// Whether the wide loops run here. DUALSVM_BASELINE=1 in the environment turns them off.
 inline bool wide() {
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
@@ -87,6 +110,11 @@ inline bool wide() {
 #else
     return false;
 #endif
+}
+
+template <class T>
+double squares(const T* x, std::ptrdiff_t n) {
+    return wide() ? squares_wide(x, n) : squares_loop(x, n);
 }
 
 }  // namespace dualsvm

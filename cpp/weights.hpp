@@ -85,12 +85,8 @@ public:
 
     /// 1/2 (w-m)' S^-1 (w-m)
     double distance(const Large<double>& w) const {
+        if (!apart() && variance_.empty()) return 0.5 * squares(w.data(), std::ptrdiff_t(n_));
         double sum = 0;
-        if (!apart() && variance_.empty()) {
-#pragma omp simd reduction(+ : sum)
-            for (std::size_t k = 0; k < n_; ++k) sum += w[k] * w[k];
-            return 0.5 * sum;
-        }
         for (std::size_t k = 0; k < n_; ++k) {
             const double away = apart() ? w[k] - mean_[k] : w[k];
             sum += variance_.empty() ? away * away : away * away / variance_[k];
@@ -103,12 +99,9 @@ public:
     double conjugate(const Large<double>& v, double sigma = 1.0) const { return conjugate(v, sigma, 0, n_); }
     /// The part of some of the weights.
     double conjugate(const Large<double>& v, double sigma, std::size_t from, std::size_t to) const {
+        if (!apart() && variance_.empty())
+            return -0.5 * squares(v.data() + from, std::ptrdiff_t(to - from)) / (sigma * sigma);
         double sum = 0;
-        if (!apart() && variance_.empty()) {
-#pragma omp simd reduction(+ : sum)
-            for (std::size_t k = from; k < to; ++k) sum += v[k] * v[k];
-            return -0.5 * sum / (sigma * sigma);
-        }
         for (std::size_t k = from; k < to; ++k) {
             const double s = variance_.empty() ? 1.0 : variance_[k], m = apart() ? mean_[k] : 0.0;
             const double full = v[k] / sigma, u = full / s, free = m + full, w = apart() ? clip(free, k) : free;
