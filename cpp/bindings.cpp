@@ -131,18 +131,24 @@ std::vector<State*> together(const std::vector<Held*>& many) {
 
 template <class T>
 void bind_all_finite(nb::module_& m) {
-    m.def("all_finite", [](const Array<T>& x) {
-        nb::gil_scoped_release release;
-        return all_finite(x.data(), x.size());
-    });
+    m.def(
+        "all_finite",
+        [](const Array<T>& x, int threads) {
+            nb::gil_scoped_release release;
+            return all_finite(x.data(), Index(x.size()), threads);
+        },
+        nb::arg("x"), nb::arg("threads") = 1);
 }
 
 template <class I>
 void bind_check_csr(nb::module_& m) {
-    m.def("check_csr", [](const Array<I>& start, const Array<I>& column, std::int64_t n_columns) {
-        nb::gil_scoped_release release;
-        return int(check_csr(start.data(), start.size(), column.data(), column.size(), n_columns));
-    });
+    m.def(
+        "check_csr",
+        [](const Array<I>& start, const Array<I>& column, std::int64_t n_columns, int threads) {
+            nb::gil_scoped_release release;
+            return int(check_csr(start.data(), start.size(), column.data(), column.size(), n_columns, threads));
+        },
+        nb::arg("start"), nb::arg("column"), nb::arg("n_columns"), nb::arg("threads") = 1);
 }
 
 template <class T, class I>

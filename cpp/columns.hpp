@@ -115,49 +115,6 @@ DUALSVM_WIDE Tally sweep_part_wide(Block& block, typename Block::Scratch& scratc
     return sweep_part_loop(block, scratch, rows, bias, letters, part, visits, from, to, weights, sigma, own, before);
 }
 
-/// Adds up what the columns of `rows` make of the scores of some examples, n numbers for each.
-template <class Block, class Rows, class Seen, class Number>
-inline void score_part_loop(const Block& block, const Rows& rows, const Visits& visits, std::size_t from,
-                            std::size_t to, const Seen& w, Index n, Number* scores) {
-    for (std::size_t p = from; p < to; ++p) {
-        if (p + 2 * kAhead < to) rows.soon(visits.examples[p + 2 * kAhead]);
-        if (p + kAhead < to) rows.ahead(visits.examples[p + kAhead]);
-        block.part(rows, visits.examples[p], w, scores + Index(p - from) * n);
-    }
-}
-
-template <class Block, class Rows, class Seen, class Number>
-DUALSVM_WIDE void score_part_wide(const Block& block, const Rows& rows, const Visits& visits, std::size_t from,
-                                  std::size_t to, const Seen& w, Index n, Number* scores) {
-    score_part_loop(block, rows, visits, from, to, w, n, scores);
-}
-
-/// Looks at examples, as `survey_loop` does, whose scores have been added up in parts, from the first example on.
-template <class Block, class Number>
-inline Tally judge_parts_loop(const Block& block, typename Block::Scratch& scratch, const Visits& visits,
-                              std::size_t first, std::size_t from, std::size_t to,
-                              const std::vector<Large<Number>>& parts, Index n) {
-    Tally tally;
-    for (std::size_t p = from; p < to; ++p) {
-        double* sums = block.scores(scratch);
-        std::fill_n(sums, n, 0.0);
-        for (const auto& scores : parts)
-            for (Index j = 0; j < n; ++j) sums[j] += double(scores[(p - first) * std::size_t(n) + std::size_t(j)]);
-        const Look look = block.judge(visits.examples[p], scratch);
-        tally.loss += look.loss;
-        tally.gap += look.gap;
-        visits.finds[p] = look.violation > 0 ? Find::gain : Find::rest;
-    }
-    return tally;
-}
-
-template <class Block, class Number>
-DUALSVM_WIDE Tally judge_parts_wide(const Block& block, typename Block::Scratch& scratch, const Visits& visits,
-                                    std::size_t first, std::size_t from, std::size_t to,
-                                    const std::vector<Large<Number>>& parts, Index n) {
-    return judge_parts_loop(block, scratch, visits, first, from, to, parts, n);
-}
-
 /// Adds up in u what the dual variables make of it in the columns of `rows`, and their linear part.
 template <class Block, class Rows>
 inline double gather_part_loop(const Block& block, typename Block::Scratch& scratch, const Rows& rows, double bias,
@@ -185,9 +142,11 @@ DUALSVM_WIDE double gather_part_wide(const Block& block, typename Block::Scratch
 /// How many numbers of row i lie before a column: to count reads ahead, which to search does not.
 template <class Rows, class I>
 __attribute__((always_inline)) inline I numbers_before(const Rows& rows, Index i, I border) {
+    const I* const column = rows.column + rows.start[i];
+    const Index n = Index(rows.stop[i]) - Index(rows.start[i]);
     I before = 0;
 #pragma omp simd reduction(+ : before)
-    for (I p = rows.start[i]; p < rows.stop[i]; ++p) before += rows.column[p] < border;
+    for (Index k = 0; k < n; ++k) before += I(column[k] < border);
     return before;
 }
 
@@ -300,32 +259,9 @@ public:
         return tally;
     }
 
-    /// Looks at examples at a fixed w, every thread at its own columns, so that the weights stay where they are: what
-    /// another thread has read, a thread has to ask for before it writes. Scores are added up in such numbers.
-    template <class Number, class Seen>
-    Tally survey(const Block& block, const Visits& visits, const Seen& w, Index n, Crew& crew) {
-        const std::size_t n_parts = parts_.size(), room = kScores / (std::size_t(n) * sizeof(Number)) + 1;
-        std::vector<Large<Number>> scores(n_parts);
-        auto own_scratch = scratches(block, n_parts);
-        std::vector<Tally> tallies(n_parts);
-        for (std::size_t first = 0; first < visits.n; first += room) {
-            const std::size_t some = std::min(room, visits.n - first);
-            crew.run(n_parts, [&](std::size_t t) {
-                Rows part = parts_[t];
-                if (t == 0) part.bias = block.rows.bias;
-                scores[t].resize(some * std::size_t(n));
-                const auto run =
-                    wide() ? score_part_wide<Block, Rows, Seen, Number> : score_part_loop<Block, Rows, Seen, Number>;
-                run(own(block, t), part, visits, first, first + some, w, n, scores[t].data());
-            });
-            crew.run(n_parts, [&](std::size_t t) {
-                const auto run = wide() ? judge_parts_wide<Block, Number> : judge_parts_loop<Block, Number>;
-                tallies[t] += run(own(block, t), own_scratch[t], visits, first, first + some * t / n_parts,
-                                  first + some * (t + 1) / n_parts, scores, n);
-            });
-        }
-        for (std::size_t t = 1; t < n_parts; ++t) tallies[0] += tallies[t];
-        return tallies[0];
+    /// The block with the dual variables that thread t has.
+    const Block& own(const Block& block, std::size_t t) const {
+        return t > 0 && t <= others_.size() ? others_[t - 1] : block;
     }
 
     /// Adds to u what the dual variables of these examples make of it; returns their linear part.
@@ -349,10 +285,6 @@ public:
 
 private:
     static constexpr Index kClaim = 256;               // examples that a thread prepares at once
-    static constexpr std::size_t kScores = 512 << 10;  // bytes of scores that are kept at a time
-
-    /// The block with the dual variables that thread t has.
-    const Block& own(const Block& block, std::size_t t) const { return t > 0 ? others_[t - 1] : block; }
 
     /// Where to divide the columns so that all parts have as many numbers, at lines of the cache.
     static std::vector<I> divide(const Rows& rows, std::size_t n_parts) {

@@ -5,48 +5,54 @@
 #include <chrono>
 #include <cstdint>
 #include <exception>
+#include <memory>
+#include <mutex>
 #include <thread>
 #include <type_traits>
 #include <vector>
 
+#if defined(__unix__) || defined(__APPLE__)
+#include <pthread.h>
+#endif
+
 namespace dualsvm {
 
-/// Threads for shares of the work, hired when there is first something to share. Between two calls they are ready for
-/// a while, as it takes longer to wake a thread than to look at some thousand examples, and then sleep.
-class Crew {
+/// Threads that wait for shares of the work. Between two calls they are ready for a while, as it takes longer to wake
+/// a thread than to look at some thousand examples, and then sleep.
+class Hands {
 public:
-    explicit Crew(int threads) : threads_(threads > 1 ? std::size_t(threads) : 1) {}
-    Crew(const Crew&) = delete;
-    ~Crew() {
+    Hands() = default;
+    Hands(const Hands&) = delete;
+    ~Hands() {
         call_ = nullptr;
         begin();
         for (std::thread& hand : hands_) hand.join();
     }
 
-    std::size_t threads() const { return threads_; }
+    std::size_t size() const { return hands_.size(); }
 
-    /// Whether the system gives that many threads, which then run together.
-    bool gather(std::size_t n) {
-        hire(n - 1);
-        return hands_.size() + 1 >= n;
+    /// Has so many of them, if the system gives that many.
+    void hire(std::size_t n) {
+        try {
+            while (hands_.size() < n)
+                hands_.emplace_back([this, t = hands_.size() + 1, seen = turn_.load()] { serve(t, seen); });
+        } catch (const std::exception&) {  // then those that there are do it all
+        }
     }
 
-    /// Runs f(0) .. f(n-1), each on a thread of its own where the system gives one. f must not throw.
+    /// Whether they are to sleep as soon as they have nothing to do.
+    void rest(bool now) { resting_.store(now, std::memory_order_relaxed); }
+
+    /// Runs f(0) here and f(1) .. f(n-1) on n - 1 of them.
     template <class F>
-    void run(std::size_t n, F&& f) noexcept {
-        if (n > 1) hire(n - 1);
-        const std::size_t together = std::min(n, hands_.size() + 1);
-        if (together > 1) {
-            call_ = [](void* what, std::size_t t) { (*static_cast<std::remove_reference_t<F>*>(what))(t); };
-            what_ = &f;
-            shares_ = together;
-            left_.store(hands_.size(), std::memory_order_relaxed);
-            begin();
-        }
+    void run(std::size_t n, F& f) noexcept {
+        call_ = [](void* what, std::size_t t) { (*static_cast<F*>(what))(t); };
+        what_ = &f;
+        shares_ = n;
+        left_.store(hands_.size(), std::memory_order_relaxed);
+        begin();
         f(0);
-        for (std::size_t t = together; t < n; ++t) f(t);
-        if (together > 1)
-            while (left_.load(std::memory_order_acquire) > 0) std::this_thread::yield();
+        while (left_.load(std::memory_order_acquire) > 0) std::this_thread::yield();
     }
 
 private:
@@ -57,35 +63,114 @@ private:
         turn_.notify_all();
     }
 
-    void hire(std::size_t n) {
-        try {
-            while (hands_.size() < n)
-                hands_.emplace_back([this, t = hands_.size() + 1, seen = turn_.load()] { serve(t, seen); });
-        } catch (const std::exception&) {  // then those that there are do it all
-        }
-    }
-
     void serve(std::size_t t, std::uint32_t seen) {
         for (;; ++seen) {
             const auto tired = std::chrono::steady_clock::now() + kReady;
-            for (std::uint32_t k = 1; turn_.load(std::memory_order_acquire) == seen; ++k)
+            for (std::uint32_t k = 1; turn_.load(std::memory_order_acquire) == seen; ++k) {
+                if (resting_.load(std::memory_order_relaxed)) turn_.wait(seen);
                 if (k % 1024 == 0) {  // others may need the core
                     std::this_thread::yield();
                     if (std::chrono::steady_clock::now() > tired) turn_.wait(seen);
                 }
+            }
             if (!call_) return;
             if (t < shares_) call_(what_, t);
             left_.fetch_sub(1, std::memory_order_release);
         }
     }
 
-    std::size_t threads_;
     std::vector<std::thread> hands_;
-    std::atomic<std::uint32_t> turn_{0};          // calls that were shared so far, and the end
+    std::atomic<std::uint32_t> turn_{0};          // calls so far, and the end
     std::atomic<std::size_t> left_{0};            // hands who are not done with it
-    void (*call_)(void*, std::size_t) = nullptr;  // null: nothing is to come
+    std::atomic<bool> resting_{false};            // whether nothing is to come for long
+    void (*call_)(void*, std::size_t) = nullptr;  // null: nothing is to come at all
     void* what_ = nullptr;
     std::size_t shares_ = 0;
+};
+
+/// Threads that nobody needs now: to start and to end one takes as long as a pass over some thousand examples. They
+/// are never ended with the process, but forgotten; so they are in a process that was forked, which has none of them.
+class Idle {
+public:
+    /// Some of those that there are, `n` at most, or new ones.
+    static std::unique_ptr<Hands> take(std::size_t n) {
+        Idle& idle = all();
+        const std::lock_guard guard(idle.lock_);
+        const auto found = std::find_if(idle.hands_.begin(), idle.hands_.end(),
+                                        [n](const auto& hands) { return hands->size() <= n; });
+        if (found == idle.hands_.end()) return std::make_unique<Hands>();
+        std::unique_ptr<Hands> hands = std::move(*found);
+        idle.hands_.erase(found);
+        hands->rest(false);
+        return hands;
+    }
+    static void give(std::unique_ptr<Hands> hands) {
+        if (hands->size() == 0 || hands->size() >= std::max(2u, std::thread::hardware_concurrency())) return;
+        hands->rest(true);
+        Idle& idle = all();
+        const std::lock_guard guard(idle.lock_);
+        idle.hands_.push_back(std::move(hands));
+        std::sort(idle.hands_.begin(), idle.hands_.end(),
+                  [](const auto& one, const auto& other) { return one->size() > other->size(); });
+        if (idle.hands_.size() > kMost) idle.hands_.pop_back();
+    }
+
+private:
+    static constexpr std::size_t kMost = 4;
+
+    static Idle& all() {
+        static Idle* const idle = [] {
+            auto* made = new Idle;
+#if defined(__unix__) || defined(__APPLE__)
+            pthread_atfork([] { all().lock_.lock(); }, [] { all().lock_.unlock(); },
+                           [] {
+                               for (auto& hands : all().hands_) static_cast<void>(hands.release());
+                               all().hands_.clear();
+                               all().lock_.unlock();
+                           });
+#endif
+            return made;
+        }();
+        return *idle;
+    }
+
+    std::mutex lock_;
+    std::vector<std::unique_ptr<Hands>> hands_;  // the most first
+};
+
+/// Threads for shares of the work, found when there is first something to share.
+class Crew {
+public:
+    explicit Crew(int threads) : threads_(threads > 1 ? std::size_t(threads) : 1) {}
+    Crew(const Crew&) = delete;
+    ~Crew() {
+        if (hands_) Idle::give(std::move(hands_));
+    }
+
+    std::size_t threads() const { return threads_; }
+
+    /// Whether the system gives that many threads, which then run together.
+    bool gather(std::size_t n) {
+        if (n < 2) return true;
+        if (!hands_) hands_ = Idle::take(threads_ - 1);
+        hands_->hire(n - 1);
+        return hands_->size() + 1 >= n;
+    }
+
+    /// Runs f(0) .. f(n-1), each on a thread of its own where the system gives one. f must not throw.
+    template <class F>
+    void run(std::size_t n, F&& f) noexcept {
+        const std::size_t together = gather(n) ? n : hands_->size() + 1;
+        if (together > 1)
+            hands_->run(together, f);
+        else
+            f(0);
+        for (std::size_t t = together; t < n; ++t) f(t);
+    }
+
+private:
+    std::size_t threads_;
+    std::unique_ptr<Hands> hands_;
 };
 
 }  // namespace dualsvm

@@ -19,7 +19,7 @@ struct HeldDecoder {
     /// The weights, with entries to spare.
     std::vector<double> weights(const Array<double>& w) const {
         expect(Index(w.size()) == decoder->n_weights(), "weights of another length");
-        expect(all_finite(w.data(), w.size()), "weights that are not finite, or beyond 1e150");
+        expect(all_finite(w.data(), Index(w.size())), "weights that are not finite, or beyond 1e150");
         std::vector<double> room(w.size() + kLane);
         std::copy_n(w.data(), w.size(), room.data());
         return room;

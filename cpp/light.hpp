@@ -36,27 +36,39 @@ struct LightWeights {
     }
 };
 
+constexpr Index kOwned = 512;  // bytes ahead that a thread asks for what it is to write, as others may have read it
+
 /// offer += part (now - offer) for n weights; returns the sums of their squares, of now and as offered.
-inline std::pair<double, double> blend_loop(const float* now, float* offer, Index n, double part) {
+template <class T>
+inline std::pair<double, double> blend_loop(const T* now, T* offer, Index n, double part) {
+    constexpr Index line = 64 / Index(sizeof(T)), ahead = kOwned / Index(sizeof(T));
     Lane a{}, b{};
     Index k = 0;
-    for (; k + kLane <= n; k += kLane) {
-        const Lane here = load(now + k), before = load(offer + k), there = before + part * (here - before);
-        a += here * here;
-        b += there * there;
-        store(offer + k, there);
+    for (; k + line <= n; k += line) {
+        __builtin_prefetch(offer + std::min(k + ahead, n - 1), 1);
+        for (Index j = k; j < k + line; j += kLane) {
+            const Lane here = load(now + j), before = load(offer + j), there = before + part * (here - before);
+            a += here * here;
+            b += there * there;
+            store(offer + j, there);
+        }
     }
     double first = sum(a), second = sum(b);
     for (; k < n; ++k) {
         const double here = now[k], there = offer[k] + part * (here - offer[k]);
         first += here * here;
         second += there * there;
-        offer[k] = float(there);
+        offer[k] = T(there);
     }
     return {first, second};
 }
-DUALSVM_WIDE inline std::pair<double, double> blend_wide(const float* now, float* offer, Index n, double part) {
+template <class T>
+DUALSVM_WIDE std::pair<double, double> blend_wide(const T* now, T* offer, Index n, double part) {
     return blend_loop(now, offer, n, part);
+}
+template <class T>
+std::pair<double, double> blended(const T* now, T* offer, Index n, double part) {
+    return wide() ? blend_wide(now, offer, n, part) : blend_loop(now, offer, n, part);
 }
 
 /// v and the weights offered as floats, for passes far from the optimum: what visits wait for is then half as large,
@@ -98,8 +110,7 @@ public:
     void blend(double part, const std::vector<std::size_t>& borders, Crew& crew) {
         std::vector<double> square(borders.size() + 1), offered(square.size());
         in_shares(borders, crew, [&](std::size_t t, Index from, Index to) {
-            const auto run = wide() ? blend_wide : blend_loop;
-            const auto [now, there] = run(now_.data() + from, offer_.data() + from, to - from, part);
+            const auto [now, there] = blended(now_.data() + from, offer_.data() + from, to - from, part);
             square[t] += now;
             offered[t] += there;
         });

@@ -139,7 +139,7 @@ struct Moving {
         const Large<double>& now = weights();
         offer.resize(now.size());
         in_shares(crew, [&](std::size_t, std::size_t from, std::size_t to) {
-            for (std::size_t k = from; k < to; ++k) offer[k] += part * (now[k] - offer[k]);
+            dualsvm::blended(now.data() + from, offer.data() + from, Index(to - from), part);
             prior.confine(offer, from, to);
         });
     }

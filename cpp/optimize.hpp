@@ -325,27 +325,10 @@ private:
 
     /// Looks at examples between passes, at the weights of now or at those offered.
     Tally look_now(const std::vector<std::uint32_t>& examples, bool offered, Crew& crew) {
-        const auto look = [&](const auto& w) {
-            if constexpr (Divisible<Block>)
-                if (columns_) {
-                    finds_.resize(examples.size());
-                    return look_in_parts(share(examples, 0, 1), w, crew);
-                }
-            return look_over(examples, w, nullptr, crew, kScreened);
-        };
+        const auto look = [&](const auto& w) { return look_over(examples, w, nullptr, crew, kScreened); };
         if constexpr (Lightened<Block>)
             if (Light* light = moving_.light.get()) return look(offered ? light->offer() : light->now());
         return look((offered ? moving_.offered() : moving_.weights()).data());
-    }
-
-    /// The same, each thread at some of the columns.
-    Tally look_in_parts(const Visits& visits, const double* w, Crew& crew) {
-        return columns_->template survey<double>(block_, visits, w, block_.n_scores(Weights{}), crew);
-    }
-    Tally look_in_parts(const Visits& visits, const LightWeights& w, Crew& crew) {
-        const Index n = block_.n_scores(w);
-        return w.exactly ? columns_->template survey<double>(block_, visits, w, n, crew)
-                         : columns_->template survey<float>(block_, visits, w, n, crew);
     }
 
     /// Looks at examples at a fixed w, in the order in which their rows lie.
@@ -358,7 +341,7 @@ private:
         finds_.resize(examples.size());
         crew.run(shares, [&](std::size_t t) {
             const auto run = wide() ? survey_wide<Block, Seen> : survey_loop<Block, Seen>;
-            tallies[t] = run(block_, scratches[t], share(examples, t, shares), w, rest);
+            tallies[t] = run(own(t), scratches[t], share(examples, t, shares), w, rest);
         });
         Tally all;
         for (const Tally& tally : tallies) all += tally;
@@ -400,6 +383,13 @@ private:
     }
 
     auto scratch(std::size_t shares) const { return scratches(block_, shares); }
+
+    /// The block as thread t has it: what it writes in a pass, no other should have read.
+    const Block& own(std::size_t t) const {
+        if constexpr (Divisible<Block>)
+            if (columns_) return columns_->own(block_, t);
+        return block_;
+    }
 
     /// The share of thread t among `shares`, with room for its notes.
     Visits share(const std::vector<std::uint32_t>& examples, std::size_t t, std::size_t shares) {

@@ -280,7 +280,16 @@ struct Csr {
     }
 
     double inner(Index i, Index j, const double* s) const {
-        return fold(i, j, [&](Index k, double a, double b) { return (s ? s[k] : 1.0) * a * b; });
+        Index p = Index(start[i]), q = Index(start[j]);
+        const Index p_end = Index(stop[i]), q_end = Index(stop[j]);
+        double sum = bias != 0 ? bias * bias * (s ? s[d] : 1.0) : 0.0;
+        while (p < p_end && q < q_end) {
+            const I a = column[p], b = column[q];
+            if (a == b) sum += (s ? s[a] : 1.0) * double(x[p]) * double(x[q]);
+            p += a <= b;  // without a branch that nobody could foretell
+            q += b <= a;
+        }
+        return sum;
     }
 
     template <class F>

@@ -1,11 +1,12 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <exception>
 #include <mutex>
-#include <thread>
-#include <vector>
+
+#include "crew.hpp"
 
 namespace dualsvm {
 
@@ -25,13 +26,8 @@ void in_threads(std::int64_t n, int threads, const F& f) {
             failed = std::current_exception();
         }
     };
-    std::vector<std::thread> others;
-    try {
-        for (int t = 1; t < threads && t < n; ++t) others.emplace_back(work);
-    } catch (const std::exception&) {  // then those that there are do it all
-    }
-    work();
-    for (std::thread& other : others) other.join();
+    Crew crew(threads);
+    crew.run(std::size_t(std::min<std::int64_t>(n, std::max(threads, 1))), [&](std::size_t) { work(); });
     if (failed) std::rethrow_exception(failed);
 }
 

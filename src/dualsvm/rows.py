@@ -133,17 +133,17 @@ class Rows:
         return Rows(np.ascontiguousarray(self.scores(right)))
 
 
-def as_rows(rows: Any, name: str = "rows", bias: float = 0.0) -> Rows:
+def as_rows(rows: Any, name: str = "rows", bias: float = 0.0, threads: int = 1) -> Rows:
     """Check feature rows and bring them into a form that the kernel reads, without a copy where possible."""
     bias = as_number(bias, "intercept")
     if isinstance(rows, Rows):  # checked before
         return Rows(rows.matrix, bias)
-    matrix = _sparse(rows, name) if sp.issparse(rows) else _dense(rows, name)
+    matrix = _sparse(rows, name, threads) if sp.issparse(rows) else _dense(rows, name)
     if matrix.shape[0] == 0:
         raise ValueError(f"{name} has no rows (shape {matrix.shape}): give at least one")
     if matrix.shape[1] == 0 and bias == 0:
         raise ValueError(f"{name} has no columns (shape {matrix.shape}): give at least one feature")
-    if not _core.all_finite(cast(Any, matrix).data if sp.issparse(matrix) else matrix.reshape(-1)):
+    if not _core.all_finite(cast(Any, matrix).data if sp.issparse(matrix) else matrix.reshape(-1), threads):
         raise ValueError(f"{name} contains NaN, infinity or a number beyond 1e150: replace or remove those entries")
     return Rows(matrix, bias)
 
@@ -155,7 +155,7 @@ def _dense(rows: Any, name: str) -> Array:
     return np.require(array, _float_dtype(array.dtype, name), ["C", "A"])
 
 
-def _sparse(rows: Any, name: str) -> Any:
+def _sparse(rows: Any, name: str, threads: int) -> Any:
     csr = rows.tocsr()
     if csr.ndim != 2:
         raise ValueError(f"{name} must be 2-D (rows x features), got {csr.ndim}-D of shape {csr.shape}")
@@ -164,7 +164,7 @@ def _sparse(rows: Any, name: str) -> Any:
     if indices.dtype != indptr.dtype or indices.dtype not in (np.int32, np.int64):
         indices, indptr = indices.astype(np.int64), indptr.astype(np.int64)
     indices, indptr = np.require(indices, None, ["C", "A"]), np.require(indptr, None, ["C", "A"])
-    found = _core.check_csr(indptr, indices, csr.shape[1])
+    found = _core.check_csr(indptr, indices, csr.shape[1], threads)
     if found == 2 or indptr.size != csr.shape[0] + 1 or data.size < indptr[-1]:
         raise ValueError(
             f"{name} is a broken CSR matrix: its indptr must start at 0, not decrease and end within the data, "

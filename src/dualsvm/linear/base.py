@@ -22,7 +22,7 @@ from ..progress import Halt, Watcher, printers
 from ..proximal import pursue_wide
 from ..rows import as_rows
 from ..solution import Solution, relative_gap
-from ..solve import as_passes, as_seed, as_threads, as_tolerance, pursue, warn_not_converged
+from ..solve import as_passes, as_seed, as_threads, as_tolerance, pursue, together, warn_not_converged
 from .callbacks import Callbacks, CallbackSupportMixin, with_callbacks
 from .chunks import Learner
 from .encoding import decode, encode
@@ -59,7 +59,7 @@ class LinearSVM(CallbackSupportMixin, BaseEstimator):
         rows, frame, terms = self._frame(X, outputs, middle)
         if onward and hasattr(self, "coef_"):
             terms = replace(terms, mean=frame.weights(self.coef_, self.intercept_))
-        problems = state(as_rows(rows, "X", frame.bias), terms)
+        problems = state(as_rows(rows, "X", frame.bias, together(as_threads(self.n_jobs))), terms)
 
         done: list[Array] = []  # weights of the problems solved so far, of which a callback sees the next
 

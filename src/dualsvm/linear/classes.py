@@ -77,7 +77,7 @@ def statement(model: Any, codes: Array, cost: Array, margin: Any) -> tuple[list[
         wanted = range(k) if k > 2 else [1]
         return [
             Problem.binary(
-                X, np.where(codes == c, np.int8(1), np.int8(-1)), margin=margins, **common, **terms.of(output)
+                X, 2 * (codes == c).view(np.int8) - 1, margin=margins, **common, **terms.of(output)
             )
             for output, c in enumerate(wanted)
         ]
