@@ -54,24 +54,30 @@ template <class I>
 Filled<double, I> turned(const double* x, Index n, Index k) {
     Filled<double, I> out{std::vector<I>(std::size_t(k) + 1), {}, {}};
     I* const count = out.start.data() + 1;
-    for (Index i = 0; i < n; ++i)
-        for (Index j = 0; j < k; ++j) count[j] += x[i * k + j] != 0;
+    if (k == 1)
+        count[0] = I(count_filled(x, n));
+    else
+        for (Index i = 0; i < n; ++i)
+            for (Index j = 0; j < k; ++j) count[j] += x[i * k + j] != 0;
     for (std::size_t j = 1; j < out.start.size(); ++j) out.start[j] += out.start[j - 1];
     out.column.resize(std::size_t(out.start.back()));
     out.x.resize(out.column.size());
+    if (k == 1) {
+        for (Index i = 0, at = 0; at < Index(count[0]); ++i) {  // without a branch that nobody could foretell
+            out.column[std::size_t(at)] = I(i);
+            out.x[std::size_t(at)] = x[i];
+            at += x[i] != 0;
+        }
+        return out;
+    }
     std::vector<I> next(out.start.begin(), out.start.end() - 1);
-    const auto keep = [&](Index i, Index j) {
-        const auto at = std::size_t(next[std::size_t(j)]);
-        out.column[at] = I(i);
-        out.x[at] = x[i * k + j];
-        next[std::size_t(j)] += x[i * k + j] != 0;
-    };
-    if (k == 1)  // without a branch that nobody could foretell
-        for (Index i = 0; next[0] < out.start[1]; ++i) keep(i, 0);
-    else
-        for (Index i = 0; i < n; ++i)
-            for (Index j = 0; j < k; ++j)
-                if (x[i * k + j] != 0) keep(i, j);
+    for (Index i = 0; i < n; ++i)
+        for (Index j = 0; j < k; ++j)
+            if (const double value = x[i * k + j]; value != 0) {
+                const auto at = std::size_t(next[std::size_t(j)]++);
+                out.column[at] = I(i);
+                out.x[at] = value;
+            }
     return out;
 }
 

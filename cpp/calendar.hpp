@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace dualsvm {
@@ -9,6 +10,12 @@ namespace dualsvm {
 /// What a visit finds of an example; of one that dozes, that its step has led to a bound, where it may rest from now
 /// on.
 enum class Find : std::uint8_t { gain, little, rest, doze };
+
+/// What is found of one with something to gain, without a branch, which nobody could foretell.
+inline Find found(bool little, bool dozes) {
+    static_assert(int(Find::gain) == 0 && int(Find::little) == 1 && int(Find::doze) == 3);
+    return Find(3 * int(dozes) | int(little));
+}
 
 /// Who is visited when. An example with something to gain, or that dozes, is due in the next pass, one with little to
 /// gain in the pass after that; one that rests at a bound sleeps until somebody looks whether it still does.
@@ -29,9 +36,11 @@ public:
         next_.swap(later_);
     }
 
-    /// Takes note of what was found of some, without branches, which nobody could foretell.
-    void enter(const std::vector<std::uint32_t>& examples, const Find* finds) {
-        std::size_t next = next_.size(), later = later_.size();
+    /// Takes note of what was found of some, without branches, which nobody could foretell; returns how many do not
+    /// rest, and how many doze.
+    std::pair<std::size_t, std::size_t> enter(const std::vector<std::uint32_t>& examples, const Find* finds) {
+        std::size_t next = next_.size(), later = later_.size(), dozing = 0;
+        const std::size_t before = next + later;
         next_.resize(next + examples.size() + 1);
         later_.resize(later + examples.size() + 1);
         for (std::size_t p = 0; p < examples.size(); ++p) {
@@ -41,25 +50,23 @@ public:
             next_[next] = later_[later] = example;
             next += (find == Find::gain) | (find == Find::doze);
             later += find == Find::little;
+            dozing += find == Find::doze;
         }
         next_.resize(next);
         later_.resize(later);
+        return {next + later - before, dozing};
     }
 
     /// The same for those only who slept so far; returns how many do no longer.
     std::int64_t rouse(const std::vector<std::uint32_t>& examples, const Find* finds) {
         const std::size_t before = next_.size();
-        std::size_t next = before;
-        next_.resize(next + examples.size() + 1);
         for (std::size_t p = 0; p < examples.size(); ++p) {
             const std::uint32_t example = examples[p];
-            const bool woken = (asleep_[example] != 0) & (finds[p] != Find::rest);
-            asleep_[example] &= !woken;
-            next_[next] = example;
-            next += woken;
+            if (!(asleep_[example] & std::uint8_t(finds[p] != Find::rest))) continue;  // most, as one can foretell
+            asleep_[example] = false;
+            next_.push_back(example);
         }
-        next_.resize(next);
-        return std::int64_t(next - before);
+        return std::int64_t(next_.size() - before);
     }
 
     /// How many sleep.

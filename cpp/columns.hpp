@@ -150,8 +150,8 @@ __attribute__((always_inline)) inline I numbers_before(const Rows& rows, Index i
     return before;
 }
 
-/// Finds out what must be known of some examples before several threads visit them: the norms of their rows, and where
-/// these pass the borders.
+/// Finds out what must be known of some examples before several threads visit them: the norms of their rows, and
+/// where these pass the borders.
 template <class Block, class I>
 inline void prepare_loop(Block& block, Index from, Index to, const double* s, const std::vector<I>& borders,
                          std::vector<Raw<I>>& cuts) {
@@ -284,7 +284,7 @@ public:
     }
 
 private:
-    static constexpr Index kClaim = 256;               // examples that a thread prepares at once
+    static constexpr Index kClaim = 256;  // examples that a thread prepares at once
 
     /// Where to divide the columns so that all parts have as many numbers, at lines of the cache.
     static std::vector<I> divide(const Rows& rows, std::size_t n_parts) {

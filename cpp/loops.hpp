@@ -89,9 +89,9 @@ inline void conclude(const Block& block, typename Block::Scratch& scratch, const
     visits.finds[p] = Find::rest;
     if (!(look.violation > 0)) return;
     tally.linear += step();
-    visits.finds[p] = look.gap <= visits.little ? Find::little : Find::gain;
-    if constexpr (Followed<Block>)
-        if (block.rest(visits.examples[p], scratch) > 0) visits.finds[p] = Find::doze;
+    bool dozes = false;
+    if constexpr (Followed<Block>) dozes = block.rest(visits.examples[p], scratch) > 0;
+    visits.finds[p] = found(look.gap <= visits.little, dozes);
 }
 
 /// Visits some of these examples in the given order, each time raising the dual over the block as far as it goes.

@@ -399,10 +399,9 @@ private:
 
     /// Enters into the calendar what was found of these examples; returns how many have something to gain.
     std::int64_t note(const std::vector<std::uint32_t>& examples) {
-        const auto found = [this](Find find) { return std::count(finds_.begin(), finds_.end(), find); };
-        calendar_.enter(examples, finds_.data());
-        dozing_ = std::size_t(found(Find::doze));
-        return std::int64_t(examples.size()) - found(Find::rest);
+        const auto [awake, dozing] = calendar_.enter(examples, finds_.data());
+        dozing_ = dozing;
+        return std::int64_t(awake);
     }
 
     Block block_;

@@ -150,9 +150,7 @@ struct Dense {
         if (bias != 0) move(t, d, a * bias);
     }
 
-    double norm(Index i, const double* s) const {
-        return s ? inner(i, i, s) : squares_loop(row(i), d) + bias * bias;
-    }
+    double norm(Index i, const double* s) const { return s ? inner(i, i, s) : squares_loop(row(i), d) + bias * bias; }
 
     double inner(Index i, Index j, const double* s) const {
         const T *p = row(i), *q = row(j);
@@ -266,8 +264,15 @@ struct Csr {
     void add(Index i, double a, const Weights& t) const {
         if (t.s || t.m)
             each(i, [&](Index k, double value) { move(t, k, a * value); });
-        else
-            each(i, [v = t.v, a](Index k, double value) { v[k] += a * value; });
+        else {
+            Index p = Index(start[i]);
+            const Index end = Index(stop[i]);
+            double* const v = t.v;
+            for (; p + 4 <= end; p += 4)
+                for (Index k = p; k < p + 4; ++k) v[column[k]] += a * double(x[k]);
+            for (; p < end; ++p) v[column[p]] += a * double(x[p]);
+            if (bias != 0) v[d] += a * bias;
+        }
     }
 
     double norm(Index i, const double* s) const {

@@ -81,7 +81,7 @@ struct Single {
         const double curve = squared ? 1 / (2 * c.cost) : 0.0;
         const double h = sigma * c.h + curve;
         const double cap = squared ? kInfinity : c.cost;
-        const double far = c.alpha > 0 && c.alpha < cap ? kPast : 1.0;
+        const double far = 1.0 + masked((c.alpha > 0) & (c.alpha < cap), kPast - 1.0);
         const double to = c.alpha + t.g * (far / std::max(h, kTiny));  // divided while the score is added up
         const double old = c.alpha;
         c.alpha = std::min(std::max(to, 0.0), cap);
@@ -97,8 +97,7 @@ struct Single {
 
     double rest(Index i, const Scratch& t) const {
         const Coordinate& c = at[i];
-        if (t.g < 0) return c.alpha <= 0 ? -t.g : 0.0;
-        return !squared && c.alpha >= c.cost ? t.g : 0.0;
+        return std::max(masked(c.alpha <= 0, -t.g), std::max(masked(!squared & (c.alpha >= c.cost), t.g), 0.0));
     }
 
     /// alpha becomes C times the slope of the ramp, or 2 C slack where the hinge is squared.

@@ -12,7 +12,7 @@
 
 namespace dualsvm {
 
-constexpr std::int64_t kChecked = 4096;         // numbers that are checked together,
+constexpr std::int64_t kChecked = 4096;           // numbers that are checked together,
 constexpr std::int64_t kClaimed = kChecked << 4;  // and that a thread checks at once
 
 /// Whether every number is finite, and small enough to be squared and summed.

@@ -422,9 +422,10 @@ class Problem:
         self.ids = None if ids is None else ids.copy()  # a solution keeps them
         self.loss = loss
         self.cost = as_vector(cost, "cost", mapping.n_examples, "example")
-        if self.cost.min() < 0:
-            raise ValueError(f"cost must not be negative, got {self.cost.min()}")
-        if ((self.cost > 0) & (self.cost < 1 / LIMIT)).any():
+        least = self.cost.min()
+        if least < 0:
+            raise ValueError(f"cost must not be negative, got {least}")
+        if least < 1 / LIMIT and ((self.cost > 0) & (self.cost < 1 / LIMIT)).any():
             raise ValueError("cost must be 0 or at least 1e-150: smaller numbers cannot be computed with")
         prior = prior or Prior()
         self.mean = as_weights(prior.mean, "prior mean", self.weight_shape)

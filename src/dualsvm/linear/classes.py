@@ -76,9 +76,7 @@ def statement(model: Any, codes: Array, cost: Array, margin: Any) -> tuple[list[
         """Every class against the rest; of two classes, the second against the first."""
         wanted = range(k) if k > 2 else [1]
         return [
-            Problem.binary(
-                X, 2 * (codes == c).view(np.int8) - 1, margin=margins, **common, **terms.of(output)
-            )
+            Problem.binary(X, 2 * (codes == c).view(np.int8) - 1, margin=margins, **common, **terms.of(output))
             for output, c in enumerate(wanted)
         ]
 
@@ -115,11 +113,19 @@ def numbered(y: Array, classes: Array) -> Array:
     return (y == classes[1]).astype(np.intp) if len(classes) == 2 else np.searchsorted(classes, y)
 
 
+def _two(y: Array) -> Array | None:
+    """Return the two numbers that there are, if there are just two: to sort many takes longer than to see."""
+    low, high = y.min(), y.max()
+    return np.array([low, high]) if low < high and ((y == low) | (y == high)).all() else None
+
+
 def classes_of(y: Array) -> Array:
     """Return the classes among labels, sorted, if they can be classes."""
     if y.dtype.kind not in "biufU":
         check_classification_targets(y)
-    classes = np.unique(y)
+    classes = _two(y) if y.dtype.kind in "iuf" and y.size else None
+    if classes is None:
+        classes = np.unique(y)
     if y.dtype.kind == "f" and not (classes == np.floor(classes)).all():
         check_classification_targets(y)  # knows what to say of them
     return classes
