@@ -400,6 +400,7 @@ NB_MODULE(_core, m) {
     });
 
     m.def("trim", [] {  // gives memory that is free back to the system, where the C library does not by itself
+        Spare::clear();
 #ifdef __GLIBC__
         malloc_trim(0);
 #endif

@@ -86,10 +86,16 @@ inline Tally sweep_part_loop(Block& block, typename Block::Scratch& scratch, con
         batch(b, [&](std::size_t p, Index at) {
             const std::uint32_t i = visits.examples[p];
             if (before) block.keep(i, before + Index(p) * block.n_kept());
-            double* sums = block.scores(scratch);
-            for (Index j = 0; j < n; ++j) sums[j] = double(letters.at<Number>(0, part.turn + b)[at + j]);
-            for (std::size_t k = 1; k < letters.senders(); ++k)
-                for (Index j = 0; j < n; ++j) sums[j] += double(letters.at<Number>(k, part.turn + b)[at + j]);
+            double* const sums = block.scores(scratch);
+            const Number* const first = letters.at<Number>(0, part.turn + b) + at;
+            const Number* const second = letters.at<Number>(1, part.turn + b) + at;
+#pragma omp simd
+            for (Index j = 0; j < n; ++j) sums[j] = double(first[j]) + double(second[j]);
+            for (std::size_t k = 2; k < letters.senders(); ++k) {
+                const Number* const more = letters.at<Number>(k, part.turn + b) + at;
+#pragma omp simd
+                for (Index j = 0; j < n; ++j) sums[j] += double(more[j]);
+            }
             if (bias != 0) {
                 Number* score = own + 2 * n;
                 block.part(constant, 0, common.seen(), score);

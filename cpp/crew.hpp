@@ -12,7 +12,7 @@
 #include <vector>
 
 #if defined(__unix__) || defined(__APPLE__)
-#include <pthread.h>
+#include <unistd.h>
 #endif
 
 namespace dualsvm {
@@ -89,53 +89,61 @@ private:
 };
 
 /// Threads that nobody needs now: to start and to end one takes as long as a pass over some thousand examples. They
-/// are never ended with the process, but forgotten; so they are in a process that was forked, which has none of them.
+/// are never ended with the process, but forgotten.
 class Idle {
 public:
-    /// Some of those that there are, `n` at most, or new ones.
+    /// Some of those that there are, `n` at most, or none yet.
     static std::unique_ptr<Hands> take(std::size_t n) {
         Idle& idle = all();
-        const std::lock_guard guard(idle.lock_);
-        const auto found = std::find_if(idle.hands_.begin(), idle.hands_.end(),
-                                        [n](const auto& hands) { return hands->size() <= n; });
-        if (found == idle.hands_.end()) return std::make_unique<Hands>();
-        std::unique_ptr<Hands> hands = std::move(*found);
-        idle.hands_.erase(found);
-        hands->rest(false);
-        return hands;
+        if (const std::unique_lock guard(idle.lock_, std::try_to_lock); guard) {  // held for ever in a forked process
+            idle.part();
+            const auto found = std::find_if(idle.hands_.begin(), idle.hands_.end(),
+                                            [n](const auto& hands) { return hands->size() <= n; });
+            if (found != idle.hands_.end()) {
+                std::unique_ptr<Hands> hands = std::move(*found);
+                idle.hands_.erase(found);
+                hands->rest(false);
+                return hands;
+            }
+        }
+        return std::make_unique<Hands>();
     }
     static void give(std::unique_ptr<Hands> hands) {
-        if (hands->size() == 0 || hands->size() >= std::max(2u, std::thread::hardware_concurrency())) return;
-        hands->rest(true);
         Idle& idle = all();
-        const std::lock_guard guard(idle.lock_);
+        const std::unique_lock guard(idle.lock_, std::try_to_lock);
+        if (!guard || hands->size() == 0 || hands->size() >= std::max(2u, std::thread::hardware_concurrency()))
+            return;
+        idle.part();
+        hands->rest(true);
         idle.hands_.push_back(std::move(hands));
-        std::sort(idle.hands_.begin(), idle.hands_.end(),
-                  [](const auto& one, const auto& other) { return one->size() > other->size(); });
-        if (idle.hands_.size() > kMost) idle.hands_.pop_back();
+        if (idle.hands_.size() > kMost) idle.hands_.erase(idle.hands_.begin());  // the oldest
     }
 
 private:
     static constexpr std::size_t kMost = 4;
 
+    Idle() { hands_.reserve(kMost + 1); }
     static Idle& all() {
-        static Idle* const idle = [] {
-            auto* made = new Idle;
-#if defined(__unix__) || defined(__APPLE__)
-            pthread_atfork([] { all().lock_.lock(); }, [] { all().lock_.unlock(); },
-                           [] {
-                               for (auto& hands : all().hands_) static_cast<void>(hands.release());
-                               all().hands_.clear();
-                               all().lock_.unlock();
-                           });
-#endif
-            return made;
-        }();
+        static Idle* const idle = new Idle;
         return *idle;
     }
 
+    /// Forgets those of another process: one that was forked has none of them.
+    void part() {
+#if defined(__unix__) || defined(__APPLE__)
+        const pid_t now = getpid();
+        if (now != process_)
+            for (auto& hands : hands_) static_cast<void>(hands.release());
+        if (now != process_) hands_.clear();
+        process_ = now;
+#endif
+    }
+
     std::mutex lock_;
-    std::vector<std::unique_ptr<Hands>> hands_;  // the most first
+    std::vector<std::unique_ptr<Hands>> hands_;
+#if defined(__unix__) || defined(__APPLE__)
+    pid_t process_ = 0;
+#endif
 };
 
 /// Threads for shares of the work, found when there is first something to share.

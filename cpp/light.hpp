@@ -79,16 +79,19 @@ public:
     static constexpr Index kBroad = 8;             // floats in a vector,
     static constexpr Index kWhole = 16, kFew = 8;  // in a line of the cache, and so few that they lie apart
 
-    /// Those of features x classes, in lines of `line` numbers.
-    Light(const Large<double>& v, const Large<double>& offer, Index line)
+    /// Zeros, for features x classes in lines of `line` numbers, so many in all.
+    Light(std::size_t n, Index line)
         : line_(line),
           rest_(line > kWhole && line % kWhole <= kFew ? line % kWhole : 0),
           stride_((line - rest_ + kBroad - 1) / kBroad * kBroad),
-          width_(Index(v.size()) / line),
+          width_(Index(n) / line),
           now_(std::size_t(width_ * (stride_ + rest_))),
-          offer_(now_.size()) {
+          offer_(now_.size()) {}
+
+    /// Becomes these.
+    void fill(const Large<double>& v, const Large<double>& offer) {
         const auto fill = [this](const Large<double>& from, Large<float>& to) {
-            each([&](Index k, Index first, Index n, std::size_t place) {
+            each(0, width_, [&](Index k, Index first, Index n, std::size_t place) {
                 for (Index j = 0; j < n; ++j)
                     to[place + std::size_t(j)] = float(from[std::size_t(k * line_ + first + j)]);
             });
@@ -124,22 +127,23 @@ public:
         square_ = offered_ = squares(now_.data(), Index(now_.size()));
     }
 
-    /// What is offered, in double precision.
-    void give(double* offer) const {
-        each([&](Index k, Index first, Index n, std::size_t place) {
+    /// What is offered, in double precision: of the features that make up these weights, or of all.
+    void give(double* offer, std::size_t from, std::size_t to) const {
+        each(Index(from) / line_, Index(to) / line_, [&](Index k, Index first, Index n, std::size_t place) {
             std::copy_n(offer_.data() + place, n, offer + k * line_ + first);
         });
     }
+    void give(double* offer) const { give(offer, 0, std::size_t(width_ * line_)); }
 
 private:
     LightWeights tell(Large<float>& weights, bool exactly) const {
         return {weights.data(), weights.data() + width_ * stride_, stride_, rest_, exactly};
     }
-    /// f(k, first, n, place): where n classes of feature k lie, from the first on.
+    /// f(k, first, n, place): where n classes of feature k lie, from the first on, for some of the features.
     template <class F>
-    void each(const F& f) const {
-        for (Index k = 0; k < width_; ++k) f(k, 0, line_ - rest_, std::size_t(k * stride_));
-        for (Index k = 0; k < width_ && rest_ > 0; ++k)
+    void each(Index from, Index to, const F& f) const {
+        for (Index k = from; k < to; ++k) f(k, 0, line_ - rest_, std::size_t(k * stride_));
+        for (Index k = from; k < to && rest_ > 0; ++k)
             f(k, stride_, rest_, std::size_t(width_ * stride_ + k * rest_));
     }
     /// f(t, from, to) for what lies together of the weights that thread t moves.

@@ -113,6 +113,9 @@ struct Moving {
         return !prior.apart() && !loose() && least >= 0 && moves <= kFew * std::int64_t(examples);
     }
 
+    /// Whether all weights are 0: their square is what the linear part of the dual lacks.
+    bool none() const { return !prior.apart() && offer.empty() && linear == 0 && risen == 0 && moves == 0; }
+
     /// Whether v is just as it was built from alpha.
     bool built() const { return moves == 0 && !prior.apart() && !loose(); }
 

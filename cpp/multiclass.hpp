@@ -124,31 +124,28 @@ struct Multiclass {
         const double* a = &alpha[i * stride];
         std::fill(g + classes, g + stride, kFar);
         const double own = g[y], asked = margin(i);
-        Lane total{}, alpha_g{}, worst{};
+        Lane total{}, alpha_g{}, worst{}, least = Lane{} + kInfinity;
         for (Index j = 0; j < stride; j += kLane) {
             const Lane away = load(g + j) - own, held = load(a + j);
             const Lane here = rescaled ? load(l + j) * (away + asked) : load(l + j) * asked + away;
+            const Lane low = held > Lane{} ? here : Lane{} + kInfinity;
             store(g + j, here);
             store(mass + j, held);
             total += held;
             alpha_g += held * here;
             worst = here > worst ? here : worst;
+            least = low < least ? low : least;
         }
-        const double held = sum(total);
+        const double held = sum(total), pull = squared ? held / (2 * costs[i]) : 0.0;
         Look look = losses(most(worst), costs[i], held, sum(alpha_g), squared);
         if (squared) {
-            const double pull = held / (2 * costs[i]);
-            for (Index j = 0; j < stride; ++j) g[j] -= pull;
+            for (Index j = 0; j < stride; j += kLane) store(g + j, load(g + j) - pull);
+            put_one(g, y, 0.0);
         }
-        g[y] = 0;
-        mass[y] = squared ? kInfinity : remainder(costs[i], held);
-        Lane up = load(g), down = Lane{} + kInfinity;
-        for (Index j = 0; j < stride; j += kLane) {
-            const Lane here = load(g + j), low = load(mass + j) > Lane{} ? here : Lane{} + kInfinity;
-            up = here > up ? here : up;
-            down = low < down ? low : down;
-        }
-        look.violation = std::max(most(up) + most(-down), 0.0);
+        const double own_mass = squared ? kInfinity : remainder(costs[i], held);
+        put_one(mass, y, own_mass);
+        const double up = std::max(most(worst) - pull, 0.0), down = -most(-least) - pull;  // the true class: 0
+        look.violation = std::max(up - (own_mass > 0 ? std::min(down, 0.0) : down), 0.0);
         return look;
     }
 
@@ -182,7 +179,7 @@ struct Multiclass {
             const double far = t.mass[y] < costs[i] ? kPast : 1.0;  // all of them at once, as h / kPast were h
             project(stride, t.h[0] / far, t.g.data(), t.mass.data(), d);
         }
-        d[y] = 0;
+        put_one(d, y, 0.0);
         double* to = t.mass.data();
         const Lane none{};
         Lane gain{}, old{}, now{};
@@ -251,18 +248,17 @@ private:
         for (Index j = 0; j < n_scores(w); ++j) t.g[std::size_t(j)] = double(t.light[std::size_t(j)]);
     }
 
-    /// Turns dual variables into what the classes get of the row: class j loses its own, times its loss where the
-    /// constraints are rescaled, and the true class receives the sum.
+    /// Turns dual variables, or changes of them, 0 for the true class, into what the classes get of the row: class j
+    /// loses its own, times its loss where the constraints are rescaled, and the true class receives the sum.
     void exchange(Index y, double* d) const {
         const double* l = table_.data() + y * stride;
         Lane received{};
-        d[y] = 0;
         for (Index j = 0; j < stride; j += kLane) {
             const Lane lost = rescaled ? load(l + j) * load(d + j) : load(d + j);
             received += lost;
             store(d + j, -lost);
         }
-        d[y] = sum(received);
+        put_one(d, y, sum(received));
     }
 
     /// v[:, j] += d_j x

@@ -105,7 +105,9 @@ public:
             const bool light = !moving_.loose() && !moving_.prior.apart() && !moving_.prior.varied() &&
                                moving_.known > kCoarse && moving_.rough <= kRough * n && block_.light(examples_);
             if (!light) return exactly(crew);
-            if (!moving_.light) moving_.light = std::make_unique<Light>(moving_.v, moving_.offered(), block_.stride);
+            if (moving_.light) return;
+            moving_.light = std::make_unique<Light>(moving_.v.size(), block_.stride);
+            if (!moving_.none()) moving_.light->fill(moving_.v, moving_.offered());
         }
     }
     std::size_t sleeping() const override { return calendar_.sleeping(); }
@@ -169,7 +171,8 @@ public:
     std::int64_t n_alpha() const override { return block_.n_alpha(); }
     void get_weights(double* w) const override {
         if (moving_.light) return moving_.light->give(w);
-        for (const double value : moving_.offered()) *w++ = moving_.rounded(value);
+        const double* const offered = moving_.offered().data();
+        for (std::size_t k = 0; k < moving_.v.size(); ++k) w[k] = moving_.rounded(offered[k]);
     }
     void get_alpha(double* alpha) const override {
         for (Index i = 0; i < block_.size(); ++i) block_.get_alpha(i, alpha);
@@ -212,9 +215,11 @@ private:
     void exactly(Crew& crew) {
         if (!moving_.light) return;
         moving_.offer.resize(moving_.v.size());
-        moving_.light->give(moving_.offer.data());
+        moving_.in_shares(crew, [&](std::size_t, std::size_t from, std::size_t to) {
+            moving_.light->give(moving_.offer.data(), from, to);
+            std::fill(moving_.v.data() + from, moving_.v.data() + to, 0.0);
+        });
         moving_.light.reset();
-        std::fill(moving_.v.begin(), moving_.v.end(), 0.0);
         moving_.rebuilt(gather(nullptr, moving_.v.data(), crew));
     }
     void exactly() {

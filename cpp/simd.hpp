@@ -72,6 +72,14 @@ __attribute__((always_inline)) inline void store(float* p, Lane x) {
     put(p, FourOf<float>::type{float(x[0]), float(x[1]), float(x[2]), float(x[3])});
 }
 
+/// x[j] = value, for an x whose numbers come in whole vectors: who then reads such a vector would have to wait for a
+/// store that is narrower than that.
+__attribute__((always_inline)) inline void put_one(double* x, std::ptrdiff_t j, double value) {
+    const std::ptrdiff_t first = j / kLane * kLane;
+    const Lane places{0.0, 1.0, 2.0, 3.0};
+    store(x + first, places == double(j - first) ? Lane{} + value : load(x + first));
+}
+
 __attribute__((always_inline)) inline double sum(Lane x) { return (x[0] + x[1]) + (x[2] + x[3]); }
 __attribute__((always_inline)) inline double most(Lane x) {
     return std::max(std::max(x[0], x[1]), std::max(x[2], x[3]));
