@@ -1,9 +1,11 @@
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <limits>
+#include <optional>
 #include <tuple>
 #include <type_traits>
 #ifdef __GLIBC__
@@ -297,11 +299,16 @@ NB_MODULE(_core, m) {
              })
         .def_prop_ro("n_weights", [](const Held& self) { return self.state->n_weights(); })
         .def_prop_ro("n_alpha", [](const Held& self) { return self.state->n_alpha(); })
-        .def("get_weights",
-             [](const Held& self, Vector w) {
-                 expect(std::int64_t(w.size()) == self.state->n_weights(), "weights of another length");
-                 self.state->get_weights(w.data());
-             })
+        .def(
+            "get_weights",
+            [](const Held& self, std::optional<Array<Index>> order) {
+                const Index n = self.state->n_weights(), lines = order ? Index(order->size()) : 1;
+                expect(lines == 0 ? n == 0 : n % lines == 0, "an order of another length");
+                Raw<double> w(static_cast<std::size_t>(n));
+                self.state->get_weights(w.data(), order ? order->data() : nullptr, lines);
+                return array_of(std::move(w));
+            },
+            nb::arg("order") = nb::none())
         .def("get_alpha",
              [](const Held& self, Vector alpha) {
                  expect(std::int64_t(alpha.size()) == self.state->n_alpha(), "alpha of another length");

@@ -169,10 +169,21 @@ public:
 
     std::int64_t n_weights() const override { return std::int64_t(moving_.v.size()); }
     std::int64_t n_alpha() const override { return block_.n_alpha(); }
-    void get_weights(double* w) const override {
-        if (moving_.light) return moving_.light->give(w);
-        const double* const offered = moving_.offered().data();
-        for (std::size_t k = 0; k < moving_.v.size(); ++k) w[k] = moving_.rounded(offered[k]);
+    void get_weights(double* w, const Index* order, Index n) const override {
+        Large<double> light(moving_.light && order ? moving_.v.size() : 0);
+        if (moving_.light) moving_.light->give(order ? light.data() : w);
+        if (moving_.light && !order) return;
+        const double* const offered = moving_.light ? light.data() : moving_.offered().data();
+        const Index lines = order ? n : 1, line = n_weights() / std::max<Index>(lines, 1);
+        for (Index k = 0; k < lines; ++k) {
+            double* const to = w + (order ? order[k] : k) * line;
+            const double* const from = offered + k * line;
+            if (moving_.single_precision) {
+#pragma omp simd
+                for (Index j = 0; j < line; ++j) to[j] = double(float(from[j]));
+            } else
+                std::copy_n(from, line, to);
+        }
     }
     void get_alpha(double* alpha) const override {
         for (Index i = 0; i < block_.size(); ++i) block_.get_alpha(i, alpha);

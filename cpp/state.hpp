@@ -110,7 +110,8 @@ public:
 
     virtual std::int64_t n_weights() const = 0;
     virtual std::int64_t n_alpha() const = 0;
-    virtual void get_weights(double* w) const = 0;  // the weights offered: what certify bounds
+    /// The weights offered, what certify bounds; with an order of `n` lines, line k of them where that says.
+    virtual void get_weights(double* w, const Index* order, Index n) const = 0;
     virtual void get_alpha(double* alpha) const = 0;
     virtual double set_alpha(const double* alpha, Crew& crew) = 0;  // returns their dual
     virtual double nothing() const = 0;                             // the dual where alpha is all 0

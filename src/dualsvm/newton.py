@@ -275,8 +275,7 @@ class Newton:
         return short > 0
 
     def _weights(self) -> Array:
-        w = np.empty_like(self.scale)
-        self.kernel.get_weights(w)
+        w: Array = self.kernel.get_weights()
         return w
 
     def _look(self, stride: int) -> None:

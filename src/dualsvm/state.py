@@ -57,8 +57,6 @@ class Layout:
             self._arranged, order = view.common_first(min(threads, _PARTS))
             every = np.arange(problem.view.width)
             self._order = np.append(order, every[len(order) :])  # a constant feature stays where it is
-            self._places = np.empty_like(every)
-            self._places[self._order] = every
         self.mean, self.variance = self.inward(mean, 0.0), self.inward(problem.variance, 1.0)
         self.box = self.inward(problem.lower, -np.inf), self.inward(problem.upper, np.inf)
 
@@ -98,14 +96,15 @@ class Layout:
             w = solve_triangular(self._rotation, w.T, lower=True).T
         return np.ascontiguousarray(self.inward(w, 0.0))
 
+    def offered(self, kernel: _core.State) -> Array:
+        """Return the weights that the kernel's state offers, as the user sees them."""
+        return self.as_seen(kernel.get_weights(self._order))
+
     def as_seen(self, flat: Array) -> Array:
-        """Return weights of the kernel as the user sees them."""
+        """Return weights as the kernel has them, but with the features in their own order, as the user sees them."""
         if not self._classes:
             return flat if self._rotation is None else flat @ self._rotation.T
-        lines = flat.reshape(-1, self._padded)
-        if self._order is not None:
-            lines = lines.take(self._places, axis=0)
-        w = lines[:, : self._classes].T  # class by class would take ten times as long
+        w = flat.reshape(-1, self._padded)[:, : self._classes].T  # class by class would take ten times as long
         return w if self._rotation is None else w @ self._rotation.T
 
     def inward(self, value: Array | None, filler: float) -> Array | None:
@@ -236,9 +235,7 @@ class State:
 
     def weights(self) -> Array:
         """Return the present weights, in the shape that the user sees."""
-        flat = np.empty(self._kernel.n_weights)
-        self._kernel.get_weights(flat)
-        return self.layout.as_seen(flat)
+        return self.layout.offered(self._kernel)
 
     def alpha(self, into: Array | None = None) -> Array:
         """Return the dual variables, in a new array or in one that is at hand."""

@@ -55,9 +55,7 @@ class Frame:
 
     def offered(self) -> Array:
         """Return the weights that the kernel offers, in its layout."""
-        w = np.empty(self.kernel.n_weights)
-        self.kernel.get_weights(w)
-        return w
+        return self.kernel.get_weights()
 
     def current(self) -> Array:
         """Return the weights as they are, in the layout of the kernel, rounded as those offered are."""
