@@ -106,8 +106,9 @@ struct TwoSided {
 
     double rest(Index i, const Scratch& t) const {
         const Coordinate& c = at[i];
-        if (c.b == 0) return std::max(epsilon - std::abs(t.r), 0.0);
-        return !squared && std::abs(c.b) >= c.cost ? std::max(std::copysign(1.0, c.b) * t.r - epsilon, 0.0) : 0.0;
+        const double within = masked(c.b == 0, epsilon - std::abs(t.r));
+        const bool full = !squared & (std::abs(c.b) >= c.cost);
+        return std::max(within, std::max(masked(full, std::copysign(1.0, c.b) * t.r - epsilon), 0.0));
     }
 
     /// b becomes C times the difference of the slopes of both ramps, or 2 C slack, with the sign of r, under a
