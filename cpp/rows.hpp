@@ -268,7 +268,7 @@ struct Csr {
             Index p = Index(start[i]);
             const Index end = Index(stop[i]);
             double* const v = t.v;
-            for (; p + 4 <= end; p += 4)
+            for (; p + 4 <= end; p += 4)  // the inner loop is unrolled
                 for (Index k = p; k < p + 4; ++k) v[column[k]] += a * double(x[k]);
             for (; p < end; ++p) v[column[p]] += a * double(x[p]);
             if (bias != 0) v[d] += a * bias;
